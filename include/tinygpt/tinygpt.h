@@ -1,0 +1,243 @@
+/* tinygpt.h - the public interface of libtinygpt.
+ *
+ *     prompt bytes -> token ids -> prefill -> decode -> logits -> sampled id -> bytes
+ *
+ * A tg_model is read-only once loaded and may be shared by sessions and threads. A tg_session owns
+ * a KV cache, scratch memory and a thread team, and is used by one caller at a time.
+ *
+ * Ownership: what a function returns through a `tg_x **` belongs to the caller and is given back
+ * with the matching `..._free` (arrays: tg_free). `const` pointers are borrowed and live as long as
+ * the object they were asked of. Freeing NULL is fine.
+ *
+ * Errors: whatever the world can break (files, memory, arguments) returns a tg_status, TG_OK for
+ * success, and fills `err`, which may be NULL. After an error nothing was created and the object
+ * called is as it was before. The library never prints, exits or aborts.
+ */
+#ifndef TINYGPT_H
+#define TINYGPT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define TG_VERSION "0.1.0"
+
+/* The values are the exit statuses of the command line. */
+typedef enum tg_status {
+    TG_OK = 0,
+    TG_E_USAGE = 2,     /* an argument out of range */
+    TG_E_MODEL = 3,     /* malformed or unsupported model, configuration or tokenizer */
+    TG_E_SESSION = 4,   /* session file rejected */
+    TG_E_NETWORK = 5,   /* network or HTTP failure */
+    TG_E_INTEGRITY = 6, /* size or digest mismatch */
+    TG_E_RESOURCE = 7,  /* memory, disk, threads, descriptors */
+    TG_E_NUMERIC = 8,   /* non-finite logits */
+    TG_E_IO = 9,        /* file missing, unreadable, or changed while in use */
+    TG_E_STOPPED = 10   /* the caller's sink, or tg_session_interrupt, asked to stop */
+} tg_status;
+
+/* What happened, as one line without a newline: "<file>: <what> (found X, allowed Y, byte offset Z)".
+ * Bytes that came from a file are escaped as \xNN and cut at 200 bytes. */
+typedef struct tg_error {
+    tg_status status;
+    char message[1024];
+} tg_error;
+
+void tg_free(void *p);
+
+/* ---- Model ------------------------------------------------------------------------------- */
+
+typedef struct tg_model tg_model;
+
+enum {
+    TG_LOAD_NO_MMAP = 1 << 0,   /* read the file into memory: immune to changes under a mapping */
+    TG_LOAD_META_ONLY = 1 << 1, /* container and configuration alone, for inspection: a model whose
+                                   architecture is unknown still opens; it cannot be evaluated */
+};
+
+/* Opens a GGUF file or a Hugging Face folder (config.json, *.safetensors, tokenizer files). */
+tg_status tg_model_load(tg_model **model, const char *path, unsigned flags, tg_error *err);
+void tg_model_free(tg_model *model);
+
+typedef struct tg_model_info {
+    const char *path;
+    const char *format;       /* "GGUF v3", "safetensors", ... */
+    const char *architecture; /* as the file names it */
+    const char *name;         /* general.name, or NULL */
+    const char *license;      /* general.license, or NULL */
+    bool supported;           /* false only under TG_LOAD_META_ONLY */
+    int n_layer, n_embd, n_head, n_head_kv, head_dim, n_ff, n_vocab;
+    int n_ctx_train;        /* positions the model was trained for */
+    bool positions_bounded; /* learned positions: nothing can be evaluated past n_ctx_train */
+    float rope_theta;       /* 0 without rotary positions */
+    float norm_eps;
+    uint64_t n_params;
+    uint64_t weight_bytes;
+    int n_tensors;
+} tg_model_info;
+
+void tg_model_get_info(const tg_model *model, tg_model_info *info);
+
+typedef struct tg_tensor_info {
+    const char *name;
+    const char *type; /* "F32", "Q8_0", ... */
+    int n_dim;
+    uint64_t dim[4]; /* row-major, dim[0] the outermost */
+    uint64_t n_bytes;
+} tg_tensor_info;
+
+/* Tensor `i` of info.n_tensors, in the file's order. */
+void tg_model_get_tensor(const tg_model *model, int i, tg_tensor_info *info);
+
+/* ---- Tokens ------------------------------------------------------------------------------ */
+
+enum {
+    TG_TOK_BOS = 1 << 0,     /* add the tokens that the model's own policy puts around a text */
+    TG_TOK_SPECIAL = 1 << 1, /* text that spells a special token becomes that token */
+};
+
+/* Encodes any bytes. *ids (tg_free) holds *n_ids tokens; *n_dropped, which may be NULL, counts the
+ * bytes that the vocabulary cannot express and that were left out, as the reference does. */
+tg_status tg_tokenize(const tg_model *model, const void *text, size_t n_bytes, unsigned flags,
+                      int32_t **ids, size_t *n_ids, size_t *n_dropped, tg_error *err);
+
+/* The bytes that `id` stands for: *n_bytes of them, possibly none; for a special token its name.
+ * An id out of range has no bytes. Not terminated by a NUL. */
+const char *tg_token_bytes(const tg_model *model, int32_t id, size_t *n_bytes);
+
+typedef enum tg_token_kind {
+    TG_TOKEN_NORMAL = 0,
+    TG_TOKEN_SPECIAL, /* control tokens: not shown to people unless asked for */
+    TG_TOKEN_UNUSED,  /* a hole in the vocabulary: never sampled */
+} tg_token_kind;
+
+tg_token_kind tg_token_get_kind(const tg_model *model, int32_t id);
+bool tg_token_is_eog(const tg_model *model, int32_t id); /* does it end a generation? */
+
+typedef struct tg_tokenizer_info {
+    const char *model;    /* "BPE" */
+    const char *pre;      /* name of the pre-tokenizer's pattern */
+    int n_tokens;         /* vocabulary entries, added tokens included */
+    int n_merges;
+    int32_t bos, eos;     /* -1 when there is none */
+    bool add_bos, add_eos;
+} tg_tokenizer_info;
+
+void tg_model_get_tokenizer(const tg_model *model, tg_tokenizer_info *info);
+
+/* ---- Evaluation -------------------------------------------------------------------------- */
+
+typedef struct tg_session tg_session;
+
+typedef enum tg_kv_type { TG_KV_F32 = 0, TG_KV_F16 = 1 } tg_kv_type;
+
+typedef struct tg_session_params {
+    int n_threads;     /* 0: the smallest of affinity mask, cgroup quota and physical cores */
+    int n_ctx;         /* positions of all sequences together; rounded up to whole blocks */
+    int n_batch;       /* rows evaluated at once; 0: 512 */
+    int n_seq_max;     /* sequences alive at once; 0: 1 */
+    tg_kv_type type_k; /* number format of the cached keys */
+    tg_kv_type type_v; /* and values */
+    bool precise;      /* keep activations in float32 on quantised weights */
+    bool no_blas;      /* own kernels only: float weights then give the same bits for any batch */
+} tg_session_params;
+
+tg_status tg_session_create(tg_session **session, const tg_model *model,
+                            const tg_session_params *params, tg_error *err);
+void tg_session_free(tg_session *session);
+
+/* Bytes that a session of these parameters needs beside the weights: the cache when full, and the
+ * scratch arena. */
+void tg_session_memory(const tg_model *model, const tg_session_params *params, uint64_t *kv_bytes,
+                       uint64_t *scratch_bytes);
+
+typedef struct tg_session_info {
+    int n_threads, n_ctx, n_batch;
+    uint64_t kv_bytes, scratch_bytes;
+    uint64_t n_saturated;   /* values beyond the range of a narrow cache type, clamped so far */
+    const char *isa;        /* the kernels' instruction-set level */
+} tg_session_info;
+
+void tg_session_get_info(const tg_session *session, tg_session_info *info);
+
+/* Sequences. Ids are 0 .. n_seq_max - 1; sequence 0 exists from the start. */
+tg_status tg_seq_new(tg_session *session, int *seq, tg_error *err);
+tg_status tg_seq_fork(tg_session *session, int from, int *seq, tg_error *err); /* shares the prefix */
+tg_status tg_seq_truncate(tg_session *session, int seq, int n_tokens, tg_error *err);
+void tg_seq_free(tg_session *session, int seq);
+int tg_seq_length(const tg_session *session, int seq);
+
+/* Rows to evaluate, each one token of some sequence. The rows of one sequence stand in the order of
+ * their positions, and the first continues where that sequence ends: pos[i] == its length. */
+typedef struct tg_batch {
+    int n;
+    const int32_t *id;
+    const int32_t *seq;  /* NULL: all of sequence 0 */
+    const int32_t *pos;  /* NULL: each sequence is continued */
+    const uint8_t *want; /* rows whose logits are wanted; NULL: the last row alone */
+} tg_batch;
+
+/* Receives logits float32 [n_vocab] of batch row `row`, in ascending order of rows, from the calling
+ * thread; they live for the call. Returning false stops the evaluation with TG_E_STOPPED. */
+typedef bool (*tg_logits_sink)(void *arg, int row, const float *logits, int n_vocab);
+
+/* Appends the batch to its sequences. Any size is taken; n_batch rows are computed at a time. On an
+ * error the sequences are as long as before. */
+tg_status tg_eval(tg_session *session, const tg_batch *batch, tg_logits_sink sink, void *arg,
+                  tg_error *err);
+
+/* Safe in a signal handler: a running tg_eval ends with TG_E_STOPPED at the next layer. */
+void tg_session_interrupt(tg_session *session);
+
+/* ---- Sampling ---------------------------------------------------------------------------- */
+
+typedef struct tg_sampler tg_sampler;
+
+typedef struct tg_sampling {
+    float temp;    /* 0: the largest logit, the lowest id on ties */
+    int top_k;     /* 0: all */
+    float top_p;   /* 1: off */
+    float min_p;   /* 0: off */
+    uint64_t seed; /* with `stream`, names one sequence of draws */
+    uint64_t stream;
+} tg_sampling;
+
+#define TG_SAMPLING_DEFAULT                                                                        \
+    {                                                                                              \
+        .temp = 0.8f, .top_k = 40, .top_p = 0.95f, .min_p = 0.05f                                  \
+    }
+
+/* Tokens that the model's vocabulary does not use are never drawn. */
+tg_status tg_sampler_create(tg_sampler **sampler, const tg_model *model, const tg_sampling *params,
+                            tg_error *err);
+void tg_sampler_free(tg_sampler *sampler);
+void tg_sampler_ban(tg_sampler *sampler, int32_t id); /* never draw `id` */
+int32_t tg_sampler_draw(tg_sampler *sampler, const float *logits, int n_vocab);
+
+/* ---- Text as it streams ------------------------------------------------------------------ */
+
+/* Holds back the bytes of an incomplete UTF-8 character. */
+typedef struct tg_stream {
+    unsigned char held[4];
+    int n_held;
+} tg_stream;
+
+/* Takes n bytes and puts into `out`, which has room for n + 3, all that is whole; an invalid byte
+ * counts as whole. Returns the number of bytes put. */
+size_t tg_stream_push(tg_stream *stream, const char *bytes, size_t n, char *out);
+/* Puts what is left, at most 3 bytes. */
+size_t tg_stream_flush(tg_stream *stream, char *out);
+
+/* ---- Build ------------------------------------------------------------------------------- */
+
+/* One line: version, compiler, instruction-set level, BLAS core. */
+const char *tg_build_info(void);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,58 @@
+/* error.c - filling the caller's error record. */
+#include "base/error.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+tg_status tg_fail(tg_error *err, tg_status status, const char *file, const char *fmt, ...)
+{
+    if (!err || err->status != TG_OK)
+        return err ? err->status : status;
+    err->status = status;
+    size_t used = 0;
+    if (file) {
+        tg_quoted q;
+        used = (size_t)snprintf(err->message, sizeof err->message, "%s: ", tg_quote_str(&q, file));
+    }
+    if (used >= sizeof err->message)
+        return status;
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(err->message + used, sizeof err->message - used, fmt, args);
+    va_end(args);
+    return status;
+}
+
+tg_status tg_fail_alloc(tg_error *err, size_t n_bytes, const char *purpose)
+{
+    return tg_fail(err, TG_E_RESOURCE, NULL, "out of memory: %zu bytes for %s", n_bytes, purpose);
+}
+
+const char *tg_quote(tg_quoted *q, const void *bytes, size_t n)
+{
+    static const char hex[] = "0123456789abcdef";
+    const unsigned char *s = bytes;
+    size_t cut = n > 200 ? 200 : n, k = 0;
+    for (size_t i = 0; i < cut; i++) {
+        if (s[i] >= 0x20 && s[i] < 0x7f && s[i] != '\\') {
+            q->text[k++] = (char)s[i];
+        } else {
+            q->text[k++] = '\\';
+            q->text[k++] = 'x';
+            q->text[k++] = hex[s[i] >> 4];
+            q->text[k++] = hex[s[i] & 15];
+        }
+    }
+    if (cut < n) {
+        memcpy(q->text + k, "...", 3);
+        k += 3;
+    }
+    q->text[k] = 0;
+    return q->text;
+}
+
+const char *tg_quote_str(tg_quoted *q, const char *s)
+{
+    return tg_quote(q, s, strlen(s));
+}

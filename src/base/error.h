@@ -1,0 +1,27 @@
+/* error.h - the one error path: a status, and one line that a person can act on. */
+#ifndef TG_BASE_ERROR_H
+#define TG_BASE_ERROR_H
+
+#include "tinygpt/tinygpt.h"
+
+/* Fills `err` (may be NULL) and returns `status`, so that failing is one statement:
+ *     return tg_fail(err, TG_E_MODEL, path, "dimension count (found %u, allowed 1 to 4)", n);
+ * `file` names what was being read, or is NULL. Text that came from outside goes through
+ * tg_quote first. The first failure wins: a record that is already filled is kept. */
+tg_status tg_fail(tg_error *err, tg_status status, const char *file, const char *fmt, ...)
+    __attribute__((format(printf, 4, 5)));
+
+/* Out of memory: size and purpose. */
+tg_status tg_fail_alloc(tg_error *err, size_t n_bytes, const char *purpose);
+
+/* A buffer for tg_quote: 200 bytes at 4 characters each, an ellipsis and a NUL. */
+typedef struct tg_quoted {
+    char text[200 * 4 + 4];
+} tg_quoted;
+
+/* Escapes n bytes from outside as \xNN where they are not printable ASCII and cuts them at 200.
+ * Returns q->text. */
+const char *tg_quote(tg_quoted *q, const void *bytes, size_t n);
+const char *tg_quote_str(tg_quoted *q, const char *s);
+
+#endif

@@ -1,0 +1,133 @@
+/* file.c - regular files only, and never a blocking open. */
+#include "base/file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/memory.h"
+
+/* Reads exactly `size` bytes, whatever counts the system returns. */
+static tg_status read_all(int fd, uint8_t *data, uint64_t size, const char *path, tg_error *err)
+{
+    for (uint64_t done = 0; done < size;) {
+        uint64_t want = size - done;
+        ssize_t n = read(fd, data + done, want > (1u << 30) ? 1u << 30 : (size_t)want);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return tg_fail(err, TG_E_IO, path, "cannot be read: %s", strerror(errno));
+        if (n == 0)
+            return tg_fail(err, TG_E_IO, path,
+                           "became shorter while it was read (found %" PRIu64 " bytes of %" PRIu64 ")",
+                           done, size);
+        done += (uint64_t)n;
+    }
+    return TG_OK;
+}
+
+static const char *kind_of(mode_t mode)
+{
+    return S_ISDIR(mode)    ? "a directory"
+           : S_ISFIFO(mode) ? "a FIFO"
+           : S_ISSOCK(mode) ? "a socket"
+                            : "a device";
+}
+
+tg_status tg_file_open(tg_file *file, const char *path, uint64_t max_bytes, bool read, tg_error *err)
+{
+    *file = (tg_file){0};
+    int fd;
+    do {
+        fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    } while (fd < 0 && errno == EINTR);
+    if (fd < 0) {
+        tg_status status = errno == EMFILE || errno == ENFILE || errno == ENOMEM ? TG_E_RESOURCE
+                                                                                 : TG_E_IO;
+        return tg_fail(err, status, path, "cannot be opened: %s", strerror(errno));
+    }
+
+    tg_status status = TG_OK;
+    struct stat st;
+    if (fstat(fd, &st) != 0) {
+        status = tg_fail(err, TG_E_IO, path, "cannot be examined: %s", strerror(errno));
+        goto done;
+    }
+    if (!S_ISREG(st.st_mode)) {
+        status = tg_fail(err, TG_E_MODEL, path, "not a regular file (found %s)", kind_of(st.st_mode));
+        goto done;
+    }
+    uint64_t size = (uint64_t)st.st_size;
+    if (size > max_bytes) {
+        status = tg_fail(err, TG_E_MODEL, path,
+                         "file too large (found %" PRIu64 " bytes, allowed %" PRIu64 ")", size,
+                         max_bytes);
+        goto done;
+    }
+    file->size = size;
+    if (size == 0)
+        goto done;
+    if (!read) {
+        void *p = mmap(NULL, size, PROT_READ, MAP_SHARED, fd, 0);
+        if (p != MAP_FAILED) {
+            file->data = p;
+            file->mapped = true;
+            goto done;
+        }
+    }
+    uint8_t *data = NULL;
+    if (posix_memalign((void **)&data, 64, size) != 0) {
+        status = tg_fail_alloc(err, size, "the contents of a file");
+        goto done;
+    }
+    status = read_all(fd, data, size, path, err);
+    if (status != TG_OK)
+        free(data);
+    else
+        file->data = data;
+done:
+    close(fd);
+    if (status != TG_OK)
+        *file = (tg_file){0};
+    return status;
+}
+
+void tg_file_close(tg_file *file)
+{
+    if (file->mapped)
+        munmap((void *)(uintptr_t)file->data, file->size);
+    else
+        free((void *)(uintptr_t)file->data);
+    *file = (tg_file){0};
+}
+
+char *tg_path_join(const char *folder, const char *name, tg_error *err)
+{
+    size_t nf = strlen(folder), nn = strlen(name);
+    bool slash = nf && folder[nf - 1] == '/';
+    char *path = tg_alloc(nf + nn + 2, 1, "a path", err);
+    if (!path)
+        return NULL;
+    memcpy(path, folder, nf);
+    if (!slash)
+        path[nf++] = '/';
+    memcpy(path + nf, name, nn + 1);
+    return path;
+}
+
+bool tg_path_is_folder(const char *path)
+{
+    struct stat st;
+    return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
+bool tg_path_exists(const char *path)
+{
+    struct stat st;
+    return stat(path, &st) == 0;
+}

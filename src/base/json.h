@@ -1,0 +1,21 @@
+/* json.h - JSON from outside, through jansson: strict UTF-8, duplicates refused, nesting bounded. */
+#ifndef TG_BASE_JSON_H
+#define TG_BASE_JSON_H
+
+#include <jansson.h>
+
+#include "base/error.h"
+
+enum { TG_JSON_DEPTH_MAX = 64 };
+
+/* Parses the n bytes as one JSON value (a byte-order mark before it is skipped). NULL, with err filled
+ * (TG_E_MODEL, the byte offset), for whatever is not one. Free with json_decref. */
+json_t *tg_json_parse(const void *bytes, size_t n, const char *file, tg_error *err);
+
+/* The same for a file of at most max_bytes. */
+json_t *tg_json_load(const char *path, uint64_t max_bytes, tg_error *err);
+
+/* "object", "array", "string", "integer", "number", "boolean", "null" */
+const char *tg_json_type_name(const json_t *value);
+
+#endif

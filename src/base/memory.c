@@ -1,0 +1,134 @@
+/* memory.c - allocation with a purpose, so that running out can be explained. */
+#include "base/memory.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+void tg_free(void *p)
+{
+    free(p);
+}
+
+void *tg_alloc(size_t n, size_t size, const char *purpose, tg_error *err)
+{
+    size_t total;
+    if (__builtin_mul_overflow(n, size, &total)) {
+        tg_fail_alloc(err, SIZE_MAX, purpose);
+        return NULL;
+    }
+    void *p = calloc(total ? total : 1, 1);
+    if (!p)
+        tg_fail_alloc(err, total, purpose);
+    return p;
+}
+
+bool tg_grow(void **array, size_t *capacity, size_t n_need, size_t size, const char *purpose,
+             tg_error *err)
+{
+    if (n_need <= *capacity)
+        return true;
+    size_t n = *capacity < SIZE_MAX / 2 ? *capacity * 2 : SIZE_MAX;
+    if (n < n_need)
+        n = n_need;
+    if (n < 16)
+        n = 16;
+    size_t total;
+    void *p = __builtin_mul_overflow(n, size, &total) ? NULL : realloc(*array, total);
+    if (!p) {
+        tg_fail_alloc(err, __builtin_mul_overflow(n, size, &total) ? SIZE_MAX : total, purpose);
+        return false;
+    }
+    *array = p;
+    *capacity = n;
+    return true;
+}
+
+/* ---- arena ------------------------------------------------------------------------------- */
+
+enum { ARENA_ALIGN = 64, ARENA_CHUNK = 1 << 16 };
+
+typedef struct chunk {
+    struct chunk *next;
+    size_t used, size; /* of the bytes that follow this header, which takes ARENA_ALIGN bytes */
+} chunk;
+
+struct tg_arena {
+    chunk *head;
+};
+
+tg_arena *tg_arena_create(tg_error *err)
+{
+    return tg_alloc(1, sizeof(tg_arena), "an arena", err);
+}
+
+void *tg_arena_alloc(tg_arena *arena, size_t n, size_t size, const char *purpose, tg_error *err)
+{
+    size_t total;
+    if (__builtin_mul_overflow(n, size, &total) || total > SIZE_MAX / 2) {
+        tg_fail_alloc(err, SIZE_MAX, purpose);
+        return NULL;
+    }
+    total = tg_round_up(total, ARENA_ALIGN);
+    chunk *c = arena->head;
+    if (!c || c->size - c->used < total) {
+        size_t room = total > ARENA_CHUNK ? total : ARENA_CHUNK;
+        c = aligned_alloc(ARENA_ALIGN, room + ARENA_ALIGN);
+        if (!c) {
+            tg_fail_alloc(err, room, purpose);
+            return NULL;
+        }
+        c->used = 0;
+        c->size = room;
+        /* A large allocation goes behind the head, which may have room left for small ones. */
+        if (arena->head && total > ARENA_CHUNK / 4) {
+            c->next = arena->head->next;
+            arena->head->next = c;
+        } else {
+            c->next = arena->head;
+            arena->head = c;
+        }
+    }
+    void *p = (char *)c + ARENA_ALIGN + c->used;
+    c->used += total;
+    memset(p, 0, total);
+    return p;
+}
+
+char *tg_arena_string(tg_arena *arena, const void *bytes, size_t n, tg_error *err)
+{
+    char *s = tg_arena_alloc(arena, n + 1, 1, "a string", err);
+    if (s && n)
+        memcpy(s, bytes, n);
+    return s;
+}
+
+void tg_arena_free(tg_arena *arena)
+{
+    if (!arena)
+        return;
+    for (chunk *c = arena->head, *next; c; c = next) {
+        next = c->next;
+        free(c);
+    }
+    free(arena);
+}
+
+/* ---- reserved ranges ---------------------------------------------------------------------- */
+
+void *tg_reserve(size_t n_bytes, const char *purpose, tg_error *err)
+{
+    void *p = mmap(NULL, n_bytes ? n_bytes : 1, PROT_READ | PROT_WRITE,
+                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (p == MAP_FAILED) {
+        tg_fail_alloc(err, n_bytes, purpose);
+        return NULL;
+    }
+    return p;
+}
+
+void tg_unreserve(void *p, size_t n_bytes)
+{
+    if (p)
+        munmap(p, n_bytes ? n_bytes : 1);
+}

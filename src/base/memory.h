@@ -1,0 +1,51 @@
+/* memory.h - checked sizes, allocation, and the arena.
+ *
+ * Sizes are uint64_t or size_t and every product or sum that involves a number from outside goes
+ * through the checked forms, which return false on overflow. */
+#ifndef TG_BASE_MEMORY_H
+#define TG_BASE_MEMORY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+
+static inline bool tg_mul_u64(uint64_t a, uint64_t b, uint64_t *r)
+{
+    return !__builtin_mul_overflow(a, b, r);
+}
+
+static inline bool tg_add_u64(uint64_t a, uint64_t b, uint64_t *r)
+{
+    return !__builtin_add_overflow(a, b, r);
+}
+
+static inline size_t tg_round_up(size_t n, size_t to) /* `to` is any positive number */
+{
+    return (n + to - 1) / to * to;
+}
+
+/* Zeroed memory for n elements of `size` bytes. NULL, with err filled, when the product overflows or
+ * there is none. n = 0 gives a pointer that can be freed. */
+void *tg_alloc(size_t n, size_t size, const char *purpose, tg_error *err);
+
+/* Grows *array so that it holds n_need elements; *capacity follows, at least doubling. */
+bool tg_grow(void **array, size_t *capacity, size_t n_need, size_t size, const char *purpose,
+             tg_error *err);
+
+/* An arena: allocations that live and die together, aligned to 64 bytes,
+ * for what a loaded file leaves behind: names, tables. */
+typedef struct tg_arena tg_arena;
+
+tg_arena *tg_arena_create(tg_error *err);
+void *tg_arena_alloc(tg_arena *arena, size_t n, size_t size, const char *purpose, tg_error *err);
+char *tg_arena_string(tg_arena *arena, const void *bytes, size_t n, tg_error *err); /* adds a NUL */
+void tg_arena_free(tg_arena *arena);
+
+/* Reserves address space, zero and untouched: pages take memory when they are first written. NULL,
+ * with err filled, when there is none. */
+void *tg_reserve(size_t n_bytes, const char *purpose, tg_error *err);
+void tg_unreserve(void *p, size_t n_bytes);
+
+#endif
