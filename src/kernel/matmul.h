@@ -1,0 +1,95 @@
+/* matmul.h - matrices of weights, and their products with rows of activations.
+ *
+ *     out[r][o] = sum over k of W[o][k] * x[r][k]  (+ bias[o])
+ *
+ * Quantised weights: activations are quantised to signed 8-bit blocks of 32; inside a block the products
+ * are exact integers, and one chain of fused multiply-adds runs over the blocks in ascending order, so
+ * that an output depends on its own row alone, bit for bit. In `precise` mode, and for float weights,
+ * weights are decoded to float32; the sum then runs in 16 lanes (k mod 16) with a fixed tree at the end.
+ * Float weights and 64 rows or more may go to BLAS, which promises tolerance, not bits. */
+#ifndef TG_KERNEL_MATMUL_H
+#define TG_KERNEL_MATMUL_H
+
+#include "kernel/dtype.h"
+#include "kernel/team.h"
+
+/* [n_out][n_in], rows of row_bytes; data is NULL for a role that the model does not have. */
+typedef struct tg_matrix {
+    const uint8_t *data;
+    const tg_dtype *type;
+    int n_out, n_in;
+    size_t row_bytes;
+    const float *bias;    /* [n_out] or NULL */
+    int n_expert;         /* matrices of this shape, expert_stride bytes apart; 0 or 1: one */
+    size_t expert_stride;
+} tg_matrix;
+
+/* 32 activations: x[i] is about d * q[i]. */
+typedef struct tg_q8 {
+    int8_t q[32];
+    float d;     /* largest |x| / 127 */
+    float d_sum; /* d * sum */
+    int32_t sum; /* of q */
+} tg_q8;
+
+/* Rows of activations in both forms; `q` is made by tg_quantize_rows where a product wants it. */
+typedef struct tg_rows {
+    float *f; /* [n][n_in] */
+    tg_q8 *q; /* [n][n_in / 32] */
+    int n, n_in;
+} tg_rows;
+
+typedef struct tg_product {
+    const tg_matrix *w;
+    float *out; /* [n][out_stride] */
+    size_t out_stride;
+    bool add; /* out += instead of out = */
+} tg_product;
+
+typedef struct tg_matmul_mode {
+    bool precise; /* float32 activations on quantised weights */
+    bool blas;
+} tg_matmul_mode;
+
+/* Does the product of w use x.q? */
+bool tg_matmul_wants_q8(const tg_matrix *w, tg_matmul_mode mode);
+
+/* One row, n a multiple of 32. Non-finite values give a non-finite d. */
+void tg_quantize_row(const float *x, int n, tg_q8 *out);
+
+/* n_products products with the same rows, shared among the team; meets at no barrier itself, and uses
+ * the work counter, so there must be one before and one behind it. */
+void tg_matmul(const tg_worker *w, const tg_rows *x, const tg_product *products, int n_products,
+               tg_matmul_mode mode);
+
+/* Row `i` of a matrix as float32 (embedding look-up). */
+void tg_matrix_row(const tg_matrix *w, int i, float *out);
+
+/* Scratch that a worker needs for products with n_in up to the given. */
+size_t tg_matmul_scratch_bytes(int n_in_max);
+
+/* ---- the tables that each instruction-set level fills (body_matmul.c) ------------------------- */
+
+enum { TG_PANEL = 16 }; /* weight rows that are worked on together, one in each lane */
+
+/* One block of 32 columns of a panel, weights unpacked: w = scale * (code - offset) + min. */
+typedef struct tg_panel_block {
+    uint8_t code[8][TG_PANEL][4]; /* columns 4j .. 4j+3 of row i at [j][i] */
+    float scale[TG_PANEL], min[TG_PANEL];
+} tg_panel_block;
+
+typedef struct tg_matmul_kernels {
+    /* n_blocks blocks of the 16 rows at row[], from their start. NULL for float types. */
+    void (*unpack[TG_TYPE_COUNT])(const uint8_t *const row[TG_PANEL], int n_blocks,
+                                  tg_panel_block *out);
+    /* out[r][0..n_valid) for n rows of activations, each n_blocks blocks. */
+    void (*panel[TG_TYPE_COUNT])(const tg_panel_block *panel, const tg_q8 *x, int n, int n_blocks,
+                                 const tg_product *p, int first_out, int n_valid);
+    void (*to_f32[TG_TYPE_COUNT])(const void *row, float *out, size_t n); /* as tg_dtype's, faster */
+    /* out[r][o] for n_w (at most 4) weight rows and n rows of activations, all float32. */
+    void (*dot)(const float *const w[4], int n_w, const float *x, int n, int n_in, const tg_product *p,
+                int first_out);
+    void (*quantize)(const float *x, int n, tg_q8 *out);
+} tg_matmul_kernels;
+
+#endif

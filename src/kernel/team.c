@@ -1,0 +1,222 @@
+/* team.c - OpenMP's only home. */
+#include "kernel/team.h"
+
+#include <omp.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/memory.h"
+
+#if defined(__SSE__)
+#include <xmmintrin.h>
+#endif
+
+struct tg_team {
+    int n_threads;
+    int n_running; /* size of the current program */
+    int spins;     /* before a waiting thread sleeps */
+    size_t scratch_bytes;
+    char *scratch; /* [n_threads][scratch_bytes] */
+    _Alignas(64) atomic_size_t next_unit;
+    _Alignas(64) atomic_int n_arrived;
+    _Alignas(64) atomic_uint generation; /* changes when a barrier opens */
+    atomic_int n_sleeping;
+    pthread_mutex_t lock;
+    pthread_cond_t open;
+};
+
+/* ---- how many ------------------------------------------------------------------------------ */
+
+/* cgroup v2: "max 100000" or "200000 100000"; 0 when there is no quota. */
+static int quota_threads(void)
+{
+    FILE *f = fopen("/sys/fs/cgroup/cpu.max", "re");
+    if (!f)
+        return 0;
+    long quota = 0, period = 0;
+    int n = fscanf(f, "%ld %ld", &quota, &period);
+    fclose(f);
+    if (n != 2 || quota <= 0 || period <= 0)
+        return 0;
+    return quota < period ? 1 : (int)(quota / period);
+}
+
+/* Of the processors in `set`, those that are the first of their core's hardware threads. */
+static int physical_cores(const cpu_set_t *set)
+{
+    int n = 0;
+    for (int cpu = 0; cpu < CPU_SETSIZE; cpu++) {
+        if (!CPU_ISSET((size_t)cpu, set))
+            continue;
+        char path[96];
+        snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu%d/topology/thread_siblings_list", cpu);
+        FILE *f = fopen(path, "re");
+        int first = cpu;
+        if (f) {
+            if (fscanf(f, "%d", &first) != 1)
+                first = cpu;
+            fclose(f);
+        }
+        if (first == cpu || first < 0 || first >= CPU_SETSIZE || !CPU_ISSET((size_t)first, set))
+            n++;
+    }
+    return n;
+}
+
+int tg_team_default_size(void)
+{
+    const char *env = getenv("OMP_NUM_THREADS");
+    if (env && *env) {
+        char *end;
+        long n = strtol(env, &end, 10);
+        if ((*end == 0 || *end == ',') && n > 0 && n <= TG_MAX_THREADS)
+            return (int)n;
+    }
+    int n = 1;
+    cpu_set_t set;
+    if (sched_getaffinity(0, sizeof set, &set) == 0) {
+        n = physical_cores(&set);
+    } else {
+        long online = sysconf(_SC_NPROCESSORS_ONLN);
+        n = online > 0 ? (int)online : 1;
+    }
+    int quota = quota_threads();
+    if (quota && quota < n)
+        n = quota;
+    return n < 1 ? 1 : n > TG_MAX_THREADS ? TG_MAX_THREADS : n;
+}
+
+/* ---- the team ------------------------------------------------------------------------------ */
+
+tg_status tg_team_create(tg_team **team, int n_threads, size_t scratch_bytes, tg_error *err)
+{
+    *team = NULL;
+    tg_team *t = NULL;
+    if (posix_memalign((void **)&t, 64, sizeof *t) != 0)
+        return tg_fail_alloc(err, sizeof *t, "a thread team");
+    memset(t, 0, sizeof *t);
+    t->n_threads = n_threads;
+    t->scratch_bytes = tg_round_up(scratch_bytes, 4096);
+    size_t total = t->scratch_bytes * (size_t)n_threads;
+    t->scratch = tg_reserve(total, "the threads' scratch memory", err);
+    if (!t->scratch) {
+        free(t);
+        return TG_E_RESOURCE;
+    }
+    cpu_set_t set;
+    int cpus = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
+    t->spins = n_threads <= cpus ? 4000 : 20;
+    pthread_mutex_init(&t->lock, NULL);
+    pthread_cond_init(&t->open, NULL);
+    *team = t;
+    return TG_OK;
+}
+
+void tg_team_free(tg_team *team)
+{
+    if (!team)
+        return;
+    tg_unreserve(team->scratch, team->scratch_bytes * (size_t)team->n_threads);
+    pthread_mutex_destroy(&team->lock);
+    pthread_cond_destroy(&team->open);
+    free(team);
+}
+
+int tg_team_size(const tg_team *team)
+{
+    return team->n_threads;
+}
+
+/* Flush-to-zero and denormals-are-zero: some processors take hundreds of cycles for a subnormal. */
+static unsigned long flush_subnormals(void)
+{
+#if defined(__SSE__)
+    unsigned saved = _mm_getcsr();
+    _mm_setcsr(saved | 0x8040);
+    return saved;
+#elif defined(__aarch64__)
+    unsigned long saved;
+    __asm__ volatile("mrs %0, fpcr" : "=r"(saved));
+    __asm__ volatile("msr fpcr, %0" : : "r"(saved | 1ul << 24));
+    return saved;
+#else
+    return 0;
+#endif
+}
+
+static void restore_subnormals(unsigned long saved)
+{
+#if defined(__SSE__)
+    _mm_setcsr((unsigned)saved);
+#elif defined(__aarch64__)
+    __asm__ volatile("msr fpcr, %0" : : "r"(saved));
+#else
+    (void)saved;
+#endif
+}
+
+void tg_team_run(tg_team *team, void (*fn)(const tg_worker *worker, void *arg), void *arg)
+{
+    atomic_store(&team->next_unit, 0);
+    atomic_store(&team->n_arrived, 0);
+#pragma omp parallel num_threads(team->n_threads)
+    {
+        int rank = omp_get_thread_num(), size = omp_get_num_threads();
+        if (rank == 0)
+            team->n_running = size;
+#pragma omp barrier
+        tg_worker w = {team, rank, size, team->scratch + team->scratch_bytes * (size_t)rank};
+        unsigned long saved = flush_subnormals();
+        fn(&w, arg);
+        restore_subnormals(saved);
+    }
+}
+
+static void relax(void)
+{
+#if defined(__SSE__)
+    _mm_pause();
+#elif defined(__aarch64__)
+    __asm__ volatile("yield");
+#endif
+}
+
+void tg_barrier(const tg_worker *w)
+{
+    tg_team *t = w->team;
+    unsigned generation = atomic_load_explicit(&t->generation, memory_order_relaxed);
+    if (atomic_fetch_add(&t->n_arrived, 1) == w->size - 1) {
+        atomic_store_explicit(&t->n_arrived, 0, memory_order_relaxed);
+        atomic_store_explicit(&t->next_unit, 0, memory_order_relaxed);
+        atomic_store(&t->generation, generation + 1);
+        if (atomic_load(&t->n_sleeping)) {
+            pthread_mutex_lock(&t->lock);
+            pthread_cond_broadcast(&t->open);
+            pthread_mutex_unlock(&t->lock);
+        }
+        return;
+    }
+    for (int i = 0; i < t->spins; i++) {
+        if (atomic_load_explicit(&t->generation, memory_order_acquire) != generation)
+            return;
+        relax();
+    }
+    /* A sleeper announces itself before it looks again; the opener opens before it looks for sleepers:
+     * one of them sees the other. */
+    pthread_mutex_lock(&t->lock);
+    atomic_fetch_add(&t->n_sleeping, 1);
+    while (atomic_load(&t->generation) == generation)
+        pthread_cond_wait(&t->open, &t->lock);
+    atomic_fetch_sub(&t->n_sleeping, 1);
+    pthread_mutex_unlock(&t->lock);
+}
+
+size_t tg_take(const tg_worker *w)
+{
+    return atomic_fetch_add_explicit(&w->team->next_unit, 1, memory_order_relaxed);
+}

@@ -1,0 +1,40 @@
+/* team.h - the thread team: one program on all threads, with barriers and a shared work counter.
+ *
+ * The only file that knows OpenMP is team.c. A program is a function that every thread of the team runs
+ * from start to end; its operators share work by tg_take and meet at tg_barrier. Flush-to-zero is set
+ * while it runs and restored behind it. */
+#ifndef TG_KERNEL_TEAM_H
+#define TG_KERNEL_TEAM_H
+
+#include "base/error.h"
+
+typedef struct tg_team tg_team;
+
+typedef struct tg_worker {
+    tg_team *team;
+    int rank, size;
+    void *scratch; /* this thread's own memory, of the size given at creation, aligned to 64 bytes */
+} tg_worker;
+
+enum { TG_MAX_THREADS = 512 };
+
+/* The smallest of affinity mask, cgroup quota (rounded down, at least 1) and physical cores; a positive
+ * OMP_NUM_THREADS comes before them. */
+int tg_team_default_size(void);
+
+tg_status tg_team_create(tg_team **team, int n_threads, size_t scratch_bytes, tg_error *err);
+void tg_team_free(tg_team *team);
+int tg_team_size(const tg_team *team);
+
+/* Runs fn(worker, arg) on every thread and returns when all have returned. If the system gives fewer
+ * threads than asked for, the program runs with those (worker->size). */
+void tg_team_run(tg_team *team, void (*fn)(const tg_worker *worker, void *arg), void *arg);
+
+/* All threads meet; the work counter starts again at 0. Spins a while, then sleeps. */
+void tg_barrier(const tg_worker *w);
+
+/* The next unit of work since the last barrier: 0, 1, 2, ... handed out once each. Which thread gets
+ * which must not matter to the result. */
+size_t tg_take(const tg_worker *w);
+
+#endif

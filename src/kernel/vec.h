@@ -1,0 +1,381 @@
+/* vec.h - a vocabulary of 16-lane vectors, for the files that are compiled once per instruction set.
+ *
+ * `vf` is 16 floats, `vi` 16 int32 or 64 bytes. Every operation is one IEEE operation per lane with one
+ * rounding, so that a program written in this vocabulary gives the same bits at every level. Plain C
+ * defines what an operation means; there fused multiply-add is fmaf. */
+#ifndef TG_KERNEL_VEC_H
+#define TG_KERNEL_VEC_H
+
+#include <math.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "kernel/dtype.h"
+#include "kernel/isa.h"
+
+enum { VLEN = 16 };
+
+/* clang-format off */
+#define VEC static inline __attribute__((always_inline))
+
+#if TG_ISA_LEVEL == TG_ISA_avx512
+/* ---- AVX-512 ----------------------------------------------------------------------------- */
+#include <immintrin.h>
+
+typedef __m512 vf;
+typedef __m512i vi;
+
+VEC vf vf_zero(void) { return _mm512_setzero_ps(); }
+VEC vf vf_set1(float x) { return _mm512_set1_ps(x); }
+VEC vf vf_load(const float *p) { return _mm512_loadu_ps(p); }
+VEC void vf_store(float *p, vf a) { _mm512_storeu_ps(p, a); }
+VEC vf vf_load_n(const float *p, int n) { return _mm512_maskz_loadu_ps((__mmask16)((1u << n) - 1), p); }
+VEC void vf_store_n(float *p, vf a, int n) { _mm512_mask_storeu_ps(p, (__mmask16)((1u << n) - 1), a); }
+VEC vf vf_add(vf a, vf b) { return _mm512_add_ps(a, b); }
+VEC vf vf_sub(vf a, vf b) { return _mm512_sub_ps(a, b); }
+VEC vf vf_mul(vf a, vf b) { return _mm512_mul_ps(a, b); }
+VEC vf vf_div(vf a, vf b) { return _mm512_div_ps(a, b); }
+VEC vf vf_fma(vf a, vf b, vf c) { return _mm512_fmadd_ps(a, b, c); }
+VEC vf vf_max(vf a, vf b) { return _mm512_max_ps(a, b); } /* a > b ? a : b */
+VEC vf vf_min(vf a, vf b) { return _mm512_min_ps(a, b); } /* a < b ? a : b */
+VEC vf vf_abs(vf a) { return _mm512_abs_ps(a); }
+/* lanes where a < b: x, elsewhere y */
+VEC vf vf_if_less(vf a, vf b, vf x, vf y) { return _mm512_mask_blend_ps(_mm512_cmp_ps_mask(a, b, _CMP_LT_OQ), y, x); }
+/* lanes from <= i < to: a, elsewhere b */
+VEC vf vf_range(vf a, vf b, int from, int to)
+{
+    return _mm512_mask_blend_ps((__mmask16)(((1u << to) - 1) & ~((1u << from) - 1)), b, a);
+}
+VEC vf vf_load_f16(const void *p) { return _mm512_cvtph_ps(_mm256_loadu_si256(p)); }
+VEC void vf_store_f16(void *p, vf a) { _mm256_storeu_si256(p, _mm512_cvtps_ph(a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC)); }
+VEC vf vf_load_bf16(const void *p)
+{
+    return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(_mm256_loadu_si256(p)), 16));
+}
+VEC vi vi_set1(int32_t x) { return _mm512_set1_epi32(x); }
+VEC vi vi_load(const void *p) { return _mm512_loadu_si512(p); }
+VEC void vi_store(void *p, vi a) { _mm512_storeu_si512(p, a); }
+VEC vi vi_add(vi a, vi b) { return _mm512_add_epi32(a, b); }
+VEC vi vi_and(vi a, vi b) { return _mm512_and_si512(a, b); }
+VEC vi vi_xor(vi a, vi b) { return _mm512_xor_si512(a, b); }
+VEC vi vi_shr4(vi a) { return _mm512_srli_epi32(a, 4); }
+VEC vi vi_shr16(vi a) { return _mm512_srli_epi32(a, 16); }
+VEC vi vi_shl23(vi a) { return _mm512_slli_epi32(a, 23); }
+VEC vf vf_from_int(vi a) { return _mm512_cvtepi32_ps(a); }
+VEC vi vi_from_float(vf a) { return _mm512_cvtps_epi32(a); } /* to nearest, ties to even */
+VEC vf vf_from_bits(vi a) { return _mm512_castsi512_ps(a); }
+VEC void vi_store_s8(int8_t *p, vi a) { _mm_storeu_si128((__m128i *)p, _mm512_cvtepi32_epi8(a)); }
+/* the low halves of the lanes, as float16 */
+VEC vf vf_from_low_f16(vi a) { return _mm512_cvtph_ps(_mm512_cvtepi32_epi16(a)); }
+/* acc + sum over 4 bytes of unsigned code times signed byte of a4; `narrow`: codes are below 128 */
+VEC vi vi_dot4(vi acc, vi codes, int32_t a4, int narrow)
+{
+    (void)narrow;
+    return _mm512_dpbusd_epi32(acc, codes, _mm512_set1_epi32(a4));
+}
+/* 16 rows of 16 bytes: out[j] has bytes 4j .. 4j+3 of row i in lane i */
+VEC void vi_rows16(const uint8_t *const row[16], size_t at, vi out[4])
+{
+    vi z[4];
+    for (int i = 0; i < 4; i++) {
+        __m512i v = _mm512_castsi128_si512(_mm_loadu_si128((const __m128i *)(row[i] + at)));
+        v = _mm512_inserti32x4(v, _mm_loadu_si128((const __m128i *)(row[4 + i] + at)), 1);
+        v = _mm512_inserti32x4(v, _mm_loadu_si128((const __m128i *)(row[8 + i] + at)), 2);
+        z[i] = _mm512_inserti32x4(v, _mm_loadu_si128((const __m128i *)(row[12 + i] + at)), 3);
+    }
+    vi t0 = _mm512_unpacklo_epi32(z[0], z[1]), t1 = _mm512_unpackhi_epi32(z[0], z[1]);
+    vi t2 = _mm512_unpacklo_epi32(z[2], z[3]), t3 = _mm512_unpackhi_epi32(z[2], z[3]);
+    out[0] = _mm512_unpacklo_epi64(t0, t2);
+    out[1] = _mm512_unpackhi_epi64(t0, t2);
+    out[2] = _mm512_unpacklo_epi64(t1, t3);
+    out[3] = _mm512_unpackhi_epi64(t1, t3);
+}
+VEC vf vf_fold(vf a, int by) /* lane i gets a[i] + a[i + by], for the lower lanes */
+{
+    vf b = by == 8   ? _mm512_shuffle_f32x4(a, a, 0x4e)
+           : by == 4 ? _mm512_shuffle_f32x4(a, a, 0xb1)
+           : by == 2 ? _mm512_permute_ps(a, 0x4e)
+                     : _mm512_permute_ps(a, 0xb1);
+    return _mm512_add_ps(a, b);
+}
+VEC float vf_sum(vf a)
+{
+    return _mm512_cvtss_f32(vf_fold(vf_fold(vf_fold(vf_fold(a, 8), 4), 2), 1));
+}
+VEC float vf_hmax(vf a) { return _mm512_reduce_max_ps(a); } /* of numbers: no NaN */
+
+#elif TG_ISA_LEVEL == TG_ISA_avx2
+/* ---- AVX2 -------------------------------------------------------------------------------- */
+#include <immintrin.h>
+
+typedef struct { __m256 l, h; } vf;
+typedef struct { __m256i l, h; } vi;
+
+#define VF2(x, y) ((vf){(x), (y)})
+#define VI2(x, y) ((vi){(x), (y)})
+
+VEC vf vf_zero(void) { return VF2(_mm256_setzero_ps(), _mm256_setzero_ps()); }
+VEC vf vf_set1(float x) { __m256 v = _mm256_set1_ps(x); return VF2(v, v); }
+VEC vf vf_load(const float *p) { return VF2(_mm256_loadu_ps(p), _mm256_loadu_ps(p + 8)); }
+VEC void vf_store(float *p, vf a) { _mm256_storeu_ps(p, a.l); _mm256_storeu_ps(p + 8, a.h); }
+VEC vf vf_load_n(const float *p, int n)
+{
+    float t[16] = {0};
+    memcpy(t, p, (size_t)n * 4);
+    return vf_load(t);
+}
+VEC void vf_store_n(float *p, vf a, int n)
+{
+    float t[16];
+    vf_store(t, a);
+    memcpy(p, t, (size_t)n * 4);
+}
+VEC vf vf_add(vf a, vf b) { return VF2(_mm256_add_ps(a.l, b.l), _mm256_add_ps(a.h, b.h)); }
+VEC vf vf_sub(vf a, vf b) { return VF2(_mm256_sub_ps(a.l, b.l), _mm256_sub_ps(a.h, b.h)); }
+VEC vf vf_mul(vf a, vf b) { return VF2(_mm256_mul_ps(a.l, b.l), _mm256_mul_ps(a.h, b.h)); }
+VEC vf vf_div(vf a, vf b) { return VF2(_mm256_div_ps(a.l, b.l), _mm256_div_ps(a.h, b.h)); }
+VEC vf vf_fma(vf a, vf b, vf c) { return VF2(_mm256_fmadd_ps(a.l, b.l, c.l), _mm256_fmadd_ps(a.h, b.h, c.h)); }
+VEC vf vf_max(vf a, vf b) { return VF2(_mm256_max_ps(a.l, b.l), _mm256_max_ps(a.h, b.h)); }
+VEC vf vf_min(vf a, vf b) { return VF2(_mm256_min_ps(a.l, b.l), _mm256_min_ps(a.h, b.h)); }
+VEC vf vf_abs(vf a)
+{
+    __m256 sign = _mm256_set1_ps(-0.0f);
+    return VF2(_mm256_andnot_ps(sign, a.l), _mm256_andnot_ps(sign, a.h));
+}
+VEC vf vf_if_less(vf a, vf b, vf x, vf y)
+{
+    return VF2(_mm256_blendv_ps(y.l, x.l, _mm256_cmp_ps(a.l, b.l, _CMP_LT_OQ)),
+               _mm256_blendv_ps(y.h, x.h, _mm256_cmp_ps(a.h, b.h, _CMP_LT_OQ)));
+}
+VEC vf vf_range(vf a, vf b, int from, int to)
+{
+    float t[16], u[16];
+    vf_store(t, b);
+    vf_store(u, a);
+    for (int i = from; i < to; i++)
+        t[i] = u[i];
+    return vf_load(t);
+}
+VEC vf vf_load_f16(const void *p)
+{
+    const __m128i *q = p;
+    return VF2(_mm256_cvtph_ps(_mm_loadu_si128(q)), _mm256_cvtph_ps(_mm_loadu_si128(q + 1)));
+}
+VEC void vf_store_f16(void *p, vf a)
+{
+    __m128i *q = p;
+    _mm_storeu_si128(q, _mm256_cvtps_ph(a.l, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
+    _mm_storeu_si128(q + 1, _mm256_cvtps_ph(a.h, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
+}
+VEC vf vf_load_bf16(const void *p)
+{
+    const __m128i *q = p;
+    return VF2(_mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(_mm_loadu_si128(q)), 16)),
+               _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(_mm_loadu_si128(q + 1)), 16)));
+}
+VEC vi vi_set1(int32_t x) { __m256i v = _mm256_set1_epi32(x); return VI2(v, v); }
+VEC vi vi_load(const void *p) { const __m256i *q = p; return VI2(_mm256_loadu_si256(q), _mm256_loadu_si256(q + 1)); }
+VEC void vi_store(void *p, vi a) { __m256i *q = p; _mm256_storeu_si256(q, a.l); _mm256_storeu_si256(q + 1, a.h); }
+VEC vi vi_add(vi a, vi b) { return VI2(_mm256_add_epi32(a.l, b.l), _mm256_add_epi32(a.h, b.h)); }
+VEC vi vi_and(vi a, vi b) { return VI2(_mm256_and_si256(a.l, b.l), _mm256_and_si256(a.h, b.h)); }
+VEC vi vi_xor(vi a, vi b) { return VI2(_mm256_xor_si256(a.l, b.l), _mm256_xor_si256(a.h, b.h)); }
+VEC vi vi_shr4(vi a) { return VI2(_mm256_srli_epi32(a.l, 4), _mm256_srli_epi32(a.h, 4)); }
+VEC vi vi_shr16(vi a) { return VI2(_mm256_srli_epi32(a.l, 16), _mm256_srli_epi32(a.h, 16)); }
+VEC vi vi_shl23(vi a) { return VI2(_mm256_slli_epi32(a.l, 23), _mm256_slli_epi32(a.h, 23)); }
+VEC vf vf_from_int(vi a) { return VF2(_mm256_cvtepi32_ps(a.l), _mm256_cvtepi32_ps(a.h)); }
+VEC vi vi_from_float(vf a) { return VI2(_mm256_cvtps_epi32(a.l), _mm256_cvtps_epi32(a.h)); }
+VEC vf vf_from_bits(vi a) { return VF2(_mm256_castsi256_ps(a.l), _mm256_castsi256_ps(a.h)); }
+VEC __m128i vi_pack16(__m256i a) /* low halves of 8 lanes */
+{
+    const __m256i pick = _mm256_setr_epi8(0, 1, 4, 5, 8, 9, 12, 13, -1, -1, -1, -1, -1, -1, -1, -1,
+                                          0, 1, 4, 5, 8, 9, 12, 13, -1, -1, -1, -1, -1, -1, -1, -1);
+    __m256i s = _mm256_shuffle_epi8(a, pick);
+    return _mm256_castsi256_si128(_mm256_permute4x64_epi64(s, 0x08));
+}
+VEC void vi_store_s8(int8_t *p, vi a)
+{
+    __m128i w = _mm_packs_epi16(vi_pack16(a.l), vi_pack16(a.h));
+    _mm_storeu_si128((__m128i *)p, w);
+}
+VEC vf vf_from_low_f16(vi a) { return VF2(_mm256_cvtph_ps(vi_pack16(a.l)), _mm256_cvtph_ps(vi_pack16(a.h))); }
+VEC __m256i dot4_half(__m256i acc, __m256i codes, __m256i a, int narrow)
+{
+    if (narrow) /* 127 * 127 * 2 fits 16 bits: nothing saturates */
+        return _mm256_add_epi32(acc, _mm256_madd_epi16(_mm256_maddubs_epi16(codes, a), _mm256_set1_epi16(1)));
+    __m256i even = _mm256_and_si256(codes, _mm256_set1_epi16(0xff)), odd = _mm256_srli_epi16(codes, 8);
+    __m256i ae = _mm256_srai_epi16(_mm256_slli_epi16(a, 8), 8), ao = _mm256_srai_epi16(a, 8);
+    acc = _mm256_add_epi32(acc, _mm256_madd_epi16(even, ae));
+    return _mm256_add_epi32(acc, _mm256_madd_epi16(odd, ao));
+}
+VEC vi vi_dot4(vi acc, vi codes, int32_t a4, int narrow)
+{
+    __m256i a = _mm256_set1_epi32(a4);
+    return VI2(dot4_half(acc.l, codes.l, a, narrow), dot4_half(acc.h, codes.h, a, narrow));
+}
+VEC void rows8(const uint8_t *const row[8], size_t at, __m256i out[4])
+{
+    __m256i z[4];
+    for (int i = 0; i < 4; i++)
+        z[i] = _mm256_inserti128_si256(
+            _mm256_castsi128_si256(_mm_loadu_si128((const __m128i *)(row[i] + at))),
+            _mm_loadu_si128((const __m128i *)(row[4 + i] + at)), 1);
+    __m256i t0 = _mm256_unpacklo_epi32(z[0], z[1]), t1 = _mm256_unpackhi_epi32(z[0], z[1]);
+    __m256i t2 = _mm256_unpacklo_epi32(z[2], z[3]), t3 = _mm256_unpackhi_epi32(z[2], z[3]);
+    out[0] = _mm256_unpacklo_epi64(t0, t2);
+    out[1] = _mm256_unpackhi_epi64(t0, t2);
+    out[2] = _mm256_unpacklo_epi64(t1, t3);
+    out[3] = _mm256_unpackhi_epi64(t1, t3);
+}
+VEC void vi_rows16(const uint8_t *const row[16], size_t at, vi out[4])
+{
+    __m256i l[4], h[4];
+    rows8(row, at, l);
+    rows8(row + 8, at, h);
+    for (int j = 0; j < 4; j++)
+        out[j] = VI2(l[j], h[j]);
+}
+VEC float vf_sum(vf a)
+{
+    __m256 s8 = _mm256_add_ps(a.l, a.h);
+    __m128 s4 = _mm_add_ps(_mm256_castps256_ps128(s8), _mm256_extractf128_ps(s8, 1));
+    __m128 s2 = _mm_add_ps(s4, _mm_movehl_ps(s4, s4));
+    return _mm_cvtss_f32(_mm_add_ss(s2, _mm_shuffle_ps(s2, s2, 1)));
+}
+VEC float vf_hmax(vf a)
+{
+    __m256 m8 = _mm256_max_ps(a.l, a.h);
+    __m128 m4 = _mm_max_ps(_mm256_castps256_ps128(m8), _mm256_extractf128_ps(m8, 1));
+    __m128 m2 = _mm_max_ps(m4, _mm_movehl_ps(m4, m4));
+    return _mm_cvtss_f32(_mm_max_ss(m2, _mm_shuffle_ps(m2, m2, 1)));
+}
+
+#else
+/* ---- plain C: the meaning ------------------------------------------------------------------ */
+
+typedef struct { float f[16]; } vf;
+typedef struct { int32_t i[16]; } vi;
+
+#define LANES for (int i = 0; i < 16; i++)
+
+VEC vf vf_set1(float x) { vf r; LANES r.f[i] = x; return r; }
+VEC vf vf_zero(void) { return vf_set1(0.0f); }
+VEC vf vf_load(const float *p) { vf r; memcpy(&r, p, sizeof r); return r; }
+VEC void vf_store(float *p, vf a) { memcpy(p, &a, sizeof a); }
+VEC vf vf_load_n(const float *p, int n) { vf r = vf_zero(); memcpy(&r, p, (size_t)n * 4); return r; }
+VEC void vf_store_n(float *p, vf a, int n) { memcpy(p, &a, (size_t)n * 4); }
+VEC vf vf_add(vf a, vf b) { vf r; LANES r.f[i] = a.f[i] + b.f[i]; return r; }
+VEC vf vf_sub(vf a, vf b) { vf r; LANES r.f[i] = a.f[i] - b.f[i]; return r; }
+VEC vf vf_mul(vf a, vf b) { vf r; LANES r.f[i] = a.f[i] * b.f[i]; return r; }
+VEC vf vf_div(vf a, vf b) { vf r; LANES r.f[i] = a.f[i] / b.f[i]; return r; }
+VEC vf vf_fma(vf a, vf b, vf c) { vf r; LANES r.f[i] = fmaf(a.f[i], b.f[i], c.f[i]); return r; }
+VEC vf vf_max(vf a, vf b) { vf r; LANES r.f[i] = a.f[i] > b.f[i] ? a.f[i] : b.f[i]; return r; }
+VEC vf vf_min(vf a, vf b) { vf r; LANES r.f[i] = a.f[i] < b.f[i] ? a.f[i] : b.f[i]; return r; }
+VEC vf vf_abs(vf a) { vf r; LANES r.f[i] = fabsf(a.f[i]); return r; }
+VEC vf vf_if_less(vf a, vf b, vf x, vf y) { vf r; LANES r.f[i] = a.f[i] < b.f[i] ? x.f[i] : y.f[i]; return r; }
+VEC vf vf_range(vf a, vf b, int from, int to) { vf r; LANES r.f[i] = i >= from && i < to ? a.f[i] : b.f[i]; return r; }
+VEC vf vf_load_f16(const void *p)
+{
+    uint16_t h[16];
+    memcpy(h, p, sizeof h);
+    vf r;
+    LANES r.f[i] = tg_f16_to_f32(h[i]);
+    return r;
+}
+VEC void vf_store_f16(void *p, vf a)
+{
+    uint16_t h[16];
+    LANES h[i] = tg_f32_to_f16(a.f[i]);
+    memcpy(p, h, sizeof h);
+}
+VEC vi vi_set1(int32_t x) { vi r; LANES r.i[i] = x; return r; }
+VEC vi vi_load(const void *p) { vi r; memcpy(&r, p, sizeof r); return r; }
+VEC void vi_store(void *p, vi a) { memcpy(p, &a, sizeof a); }
+VEC vi vi_add(vi a, vi b) { vi r; LANES r.i[i] = (int32_t)((uint32_t)a.i[i] + (uint32_t)b.i[i]); return r; }
+VEC vi vi_and(vi a, vi b) { vi r; LANES r.i[i] = a.i[i] & b.i[i]; return r; }
+VEC vi vi_xor(vi a, vi b) { vi r; LANES r.i[i] = a.i[i] ^ b.i[i]; return r; }
+VEC vi vi_shr4(vi a) { vi r; LANES r.i[i] = (int32_t)((uint32_t)a.i[i] >> 4); return r; }
+VEC vi vi_shr16(vi a) { vi r; LANES r.i[i] = (int32_t)((uint32_t)a.i[i] >> 16); return r; }
+VEC vi vi_shl23(vi a) { vi r; LANES r.i[i] = (int32_t)((uint32_t)a.i[i] << 23); return r; }
+VEC vf vf_from_int(vi a) { vf r; LANES r.f[i] = (float)a.i[i]; return r; }
+VEC vi vi_from_float(vf a)
+{
+    vi r; /* the sum with 1.5 * 2^23 rounds to an integer, ties to even */
+    LANES r.i[i] = fabsf(a.f[i]) < 4194304.0f ? (int32_t)((a.f[i] + 12582912.0f) - 12582912.0f) : INT32_MIN;
+    return r;
+}
+VEC vf vf_from_bits(vi a) { vf r; memcpy(&r, &a, sizeof r); return r; }
+VEC vf vf_load_bf16(const void *p)
+{
+    uint16_t h[16];
+    memcpy(h, p, sizeof h);
+    vi r;
+    LANES r.i[i] = (int32_t)((uint32_t)h[i] << 16);
+    return vf_from_bits(r);
+}
+VEC void vi_store_s8(int8_t *p, vi a) { LANES p[i] = (int8_t)a.i[i]; }
+VEC vf vf_from_low_f16(vi a) { vf r; LANES r.f[i] = tg_f16_to_f32((uint16_t)a.i[i]); return r; }
+VEC vi vi_dot4(vi acc, vi codes, int32_t a4, int narrow)
+{
+    (void)narrow;
+    int8_t a[4];
+    uint8_t c[64];
+    memcpy(a, &a4, 4);
+    memcpy(c, &codes, 64);
+    LANES acc.i[i] += c[4 * i] * a[0] + c[4 * i + 1] * a[1] + c[4 * i + 2] * a[2] + c[4 * i + 3] * a[3];
+    return acc;
+}
+VEC void vi_rows16(const uint8_t *const row[16], size_t at, vi out[4])
+{
+    for (int j = 0; j < 4; j++)
+        LANES memcpy(&out[j].i[i], row[i] + at + 4 * j, 4);
+}
+VEC float vf_sum(vf a)
+{
+    for (int by = 8; by; by /= 2)
+        for (int i = 0; i < by; i++)
+            a.f[i] += a.f[i + by];
+    return a.f[0];
+}
+VEC float vf_hmax(vf a)
+{
+    float m = a.f[0];
+    LANES m = a.f[i] > m ? a.f[i] : m;
+    return m;
+}
+#undef LANES
+#endif
+
+/* clang-format on */
+/* ---- what follows is written in the vocabulary ---------------------------------------------- */
+
+/* A dword of each of 16 rows. */
+VEC vi vi_gather(const uint8_t *const row[16], size_t at)
+{
+    int32_t t[16];
+    for (int i = 0; i < 16; i++)
+        memcpy(&t[i], row[i] + at, 4);
+    return vi_load(t);
+}
+
+/* e^x, within 2 units in the last place; 0 below -87, e^88 above 88; NaN for NaN.
+ * x = n ln 2 + r with |r| <= ln 2 / 2; e^r = 1 + r + r^2 P(r), P fitted by minimax; then 2^n. */
+VEC vf vf_exp(vf x)
+{
+    vf magic = vf_set1(12582912.0f); /* 1.5 * 2^23: adding it rounds to an integer */
+    vf t = vf_min(vf_set1(88.0f), vf_max(vf_set1(-87.0f), x));
+    vf n = vf_sub(vf_fma(t, vf_set1(1.442695041f), magic), magic);
+    vf r = vf_fma(n, vf_set1(-0.693359375f), t);
+    r = vf_fma(n, vf_set1(2.121944417e-04f), r);
+    vf p = vf_set1(1.979029912e-04f);
+    p = vf_fma(p, r, vf_set1(1.394470339e-03f));
+    p = vf_fma(p, r, vf_set1(8.333497681e-03f));
+    p = vf_fma(p, r, vf_set1(4.166629538e-02f));
+    p = vf_fma(p, r, vf_set1(1.666666567e-01f));
+    p = vf_fma(p, r, vf_set1(5.000000000e-01f));
+    vf e = vf_add(vf_fma(vf_mul(p, r), r, r), vf_set1(1.0f));
+    vi two_n = vi_shl23(vi_add(vi_from_float(n), vi_set1(127)));
+    return vf_if_less(x, vf_set1(-87.0f), vf_zero(), vf_mul(e, vf_from_bits(two_n)));
+}
+
+#endif

@@ -1,0 +1,31 @@
+/* vector.h - what a model does to rows of numbers beside products: norms, activations, exponentials.
+ *
+ * Sums run in 16 lanes (index mod 16) with a fixed tree at the end. */
+#ifndef TG_KERNEL_VECTOR_H
+#define TG_KERNEL_VECTOR_H
+
+#include <stdbool.h>
+
+typedef enum tg_act {
+    TG_ACT_SILU,      /* x / (1 + e^-x) */
+    TG_ACT_GELU_TANH, /* x * (1 + tanh(sqrt(2/pi) * (x + 0.044715 x^3))) / 2 */
+    TG_ACT_GELU_ERF,  /* x * (1 + erf(x / sqrt 2)) / 2 */
+} tg_act;
+
+typedef struct tg_vector_kernels {
+    /* out[n] = x / sqrt(mean(x^2) + eps) * w. False when x has a value that is not finite (or when its
+     * squares overflow). out may be x. */
+    bool (*rms_norm)(const float *x, const float *w, float eps, int n, float *out);
+    /* out[n] = (x - mean) / sqrt(variance + eps) * w + b; b may be NULL. */
+    bool (*layer_norm)(const float *x, const float *w, const float *b, float eps, int n, float *out);
+    /* out[n] = act(x) * up; up may be NULL. out may be x. */
+    void (*activate)(tg_act act, const float *x, const float *up, int n, float *out);
+    void (*add)(const float *x, int n, float *out); /* out += x */
+    /* out[n] = e^((x - max) * scale); returns their sum. out may be x. */
+    float (*exps)(const float *x, float max, float scale, int n, float *out);
+    bool (*finite)(const float *x, int n);
+} tg_vector_kernels;
+
+const tg_vector_kernels *tg_vector(void);
+
+#endif
