@@ -1,0 +1,165 @@
+/* kv.c - blocks, their holders, and copy on write. */
+#include "session/kv.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+
+static size_t k_block(const tg_config *c, tg_type type)
+{
+    return (size_t)TG_KV_BLOCK * (size_t)c->head_dim * (type == TG_F16 ? 2 : 4);
+}
+
+static size_t v_block(const tg_config *c, tg_type type)
+{
+    return (size_t)TG_KV_BLOCK * (size_t)tg_kv_v_dim(c->head_dim) * (type == TG_F16 ? 2 : 4);
+}
+
+size_t tg_kv_block_bytes(const tg_config *c, tg_type type_k, tg_type type_v)
+{
+    return (size_t)c->n_layer * (size_t)c->n_head_kv * (k_block(c, type_k) + v_block(c, type_v));
+}
+
+tg_status tg_kv_create(tg_kv *kv, const tg_config *c, int n_ctx, int n_seq_max, tg_type type_k,
+                       tg_type type_v, tg_error *err)
+{
+    /* Each sequence may end in a block of its own that is not full. */
+    int n_blocks = (n_ctx + TG_KV_BLOCK - 1) / TG_KV_BLOCK + n_seq_max - 1;
+    size_t heads = (size_t)c->n_head_kv, blocks = (size_t)n_blocks, seqs = (size_t)n_seq_max;
+    *kv = (tg_kv){.n_layer = c->n_layer, .n_blocks = n_blocks, .n_seq_max = n_seq_max};
+    tg_kv_view *view = &kv->layers.first;
+    *view = (tg_kv_view){.type_k = type_k, .type_v = type_v, .head_dim = c->head_dim,
+                         .v_dim = tg_kv_v_dim(c->head_dim), .n_head_kv = c->n_head_kv};
+    view->k_block_stride = k_block(c, type_k);
+    view->v_block_stride = v_block(c, type_v);
+    view->k_head_stride = blocks * view->k_block_stride;
+    view->v_head_stride = blocks * view->v_block_stride;
+    kv->layers.k_layer_stride = heads * view->k_head_stride;
+    kv->layers.v_layer_stride = heads * view->v_head_stride;
+    kv->k_bytes = (size_t)c->n_layer * kv->layers.k_layer_stride;
+    kv->v_bytes = (size_t)c->n_layer * kv->layers.v_layer_stride;
+
+    view->k = tg_reserve(kv->k_bytes, "the key cache", err);
+    view->v = view->k ? tg_reserve(kv->v_bytes, "the value cache", err) : NULL;
+    kv->holders = tg_alloc(blocks, sizeof *kv->holders, "the cache's blocks", err);
+    kv->unused = tg_alloc(blocks, sizeof *kv->unused, "the cache's blocks", err);
+    kv->seq = tg_alloc(seqs, sizeof *kv->seq, "sequences", err);
+    kv->table = tg_alloc(seqs * blocks, sizeof *kv->table, "sequences", err);
+    kv->length = tg_alloc(seqs, sizeof *kv->length, "sequences", err);
+    if (!view->k || !view->v || !kv->holders || !kv->unused || !kv->seq || !kv->table || !kv->length) {
+        tg_kv_free(kv);
+        return TG_E_RESOURCE;
+    }
+    for (int i = 0; i < n_blocks; i++)
+        kv->unused[i] = n_blocks - 1 - i;
+    kv->n_unused = n_blocks;
+    for (size_t s = 0; s < seqs; s++) {
+        kv->seq[s].block = kv->table + s * blocks;
+        kv->length[s] = s == 0 ? 0 : -1;
+    }
+    return TG_OK;
+}
+
+void tg_kv_free(tg_kv *kv)
+{
+    tg_unreserve(kv->layers.first.k, kv->k_bytes);
+    tg_unreserve(kv->layers.first.v, kv->v_bytes);
+    free(kv->holders);
+    free(kv->unused);
+    free(kv->seq);
+    free(kv->table);
+    free(kv->length);
+    *kv = (tg_kv){0};
+}
+
+int tg_kv_capacity(const tg_kv *kv)
+{
+    return (kv->n_blocks - kv->n_seq_max + 1) * TG_KV_BLOCK;
+}
+
+static int32_t *blocks_of(tg_kv *kv, int seq)
+{
+    return kv->table + (size_t)seq * (size_t)kv->n_blocks;
+}
+
+static int blocks_for(int length)
+{
+    return (length + TG_KV_BLOCK - 1) / TG_KV_BLOCK;
+}
+
+static void copy_block(tg_kv *kv, int32_t to, int32_t from)
+{
+    const tg_kv_view *v = &kv->layers.first;
+    size_t t = (size_t)to, f = (size_t)from;
+    for (size_t i = 0; i < (size_t)kv->n_layer * (size_t)v->n_head_kv; i++) {
+        uint8_t *k_base = v->k + i * v->k_head_stride, *v_base = v->v + i * v->v_head_stride;
+        memcpy(k_base + t * v->k_block_stride, k_base + f * v->k_block_stride, v->k_block_stride);
+        memcpy(v_base + t * v->v_block_stride, v_base + f * v->v_block_stride, v->v_block_stride);
+    }
+}
+
+static void drop(tg_kv *kv, int32_t block)
+{
+    if (--kv->holders[block] == 0)
+        kv->unused[kv->n_unused++] = block;
+}
+
+bool tg_kv_extend(tg_kv *kv, int seq, int n)
+{
+    if (n <= 0)
+        return true;
+    int length = kv->length[seq], have = blocks_for(length), need = blocks_for(length + n);
+    int32_t *block = blocks_of(kv, seq);
+    bool shared = length % TG_KV_BLOCK != 0 && kv->holders[block[have - 1]] > 1;
+    if (need > kv->n_blocks || need - have + shared > kv->n_unused)
+        return false;
+    if (shared) {
+        int32_t own = kv->unused[--kv->n_unused];
+        copy_block(kv, own, block[have - 1]);
+        drop(kv, block[have - 1]);
+        kv->holders[own] = 1;
+        block[have - 1] = own;
+    }
+    for (int i = have; i < need; i++) {
+        block[i] = kv->unused[--kv->n_unused];
+        kv->holders[block[i]] = 1;
+    }
+    return true;
+}
+
+int tg_kv_seq_new(tg_kv *kv)
+{
+    for (int s = 0; s < kv->n_seq_max; s++) {
+        if (kv->length[s] < 0) {
+            kv->length[s] = 0;
+            return s;
+        }
+    }
+    return -1;
+}
+
+void tg_kv_seq_fork(tg_kv *kv, int from, int to)
+{
+    int n = blocks_for(kv->length[from]);
+    int32_t *source = blocks_of(kv, from);
+    memcpy(blocks_of(kv, to), source, (size_t)n * sizeof *source);
+    for (int i = 0; i < n; i++)
+        kv->holders[source[i]]++;
+    kv->length[to] = kv->length[from];
+}
+
+void tg_kv_seq_truncate(tg_kv *kv, int seq, int length)
+{
+    int32_t *block = blocks_of(kv, seq);
+    for (int i = blocks_for(kv->length[seq]) - 1; i >= blocks_for(length); i--)
+        drop(kv, block[i]);
+    kv->length[seq] = length;
+}
+
+void tg_kv_seq_free(tg_kv *kv, int seq)
+{
+    if (kv->length[seq] >= 0)
+        tg_kv_seq_truncate(kv, seq, 0);
+    kv->length[seq] = -1;
+}

@@ -1,0 +1,40 @@
+/* kv.h - storage of the KV cache: a pool of blocks of 64 positions, and who holds which.
+ *
+ * Laid out [layer][KV head][block], K and V apart, so that consecutive blocks of a head are one stream.
+ * Sequences are lists of block ids. A fork shares all blocks; a block that is shared is copied before
+ * one of its holders writes to it. Address space is reserved at creation and touched as it is used. */
+#ifndef TG_SESSION_KV_H
+#define TG_SESSION_KV_H
+
+#include "model/forward.h"
+
+typedef struct tg_kv {
+    tg_kv_layers layers;
+    int n_layer, n_blocks, n_seq_max;
+    size_t k_bytes, v_bytes;
+    int *holders;    /* [n_blocks] how many sequences hold a block */
+    int32_t *unused; /* stack of free block ids, the lowest on top at first */
+    int n_unused;
+    tg_kv_seq *seq;  /* [n_seq_max] views for attention */
+    int32_t *table;  /* [n_seq_max][n_blocks] */
+    int *length;     /* [n_seq_max] positions written; -1: no such sequence */
+} tg_kv;
+
+/* Bytes of K and V of one block over all layers. */
+size_t tg_kv_block_bytes(const tg_config *c, tg_type type_k, tg_type type_v);
+
+tg_status tg_kv_create(tg_kv *kv, const tg_config *c, int n_ctx, int n_seq_max, tg_type type_k,
+                       tg_type type_v, tg_error *err);
+void tg_kv_free(tg_kv *kv);
+
+/* Makes room for positions length .. length + n - 1 of the sequence, blocks of its own; the length
+ * stays. False when the pool is exhausted: then the sequence is unchanged. */
+bool tg_kv_extend(tg_kv *kv, int seq, int n);
+int tg_kv_capacity(const tg_kv *kv); /* positions of the whole pool */
+
+int tg_kv_seq_new(tg_kv *kv); /* -1: all in use */
+void tg_kv_seq_fork(tg_kv *kv, int from, int to);
+void tg_kv_seq_truncate(tg_kv *kv, int seq, int length);
+void tg_kv_seq_free(tg_kv *kv, int seq);
+
+#endif
