@@ -105,26 +105,22 @@ static void drop(tg_kv *kv, int32_t block)
         kv->unused[kv->n_unused++] = block;
 }
 
-bool tg_kv_extend(tg_kv *kv, int seq, int n)
+bool tg_kv_append(tg_kv *kv, int seq)
 {
-    if (n <= 0)
-        return true;
-    int length = kv->length[seq], have = blocks_for(length), need = blocks_for(length + n);
-    int32_t *block = blocks_of(kv, seq);
-    bool shared = length % TG_KV_BLOCK != 0 && kv->holders[block[have - 1]] > 1;
-    if (need > kv->n_blocks || need - have + shared > kv->n_unused)
-        return false;
-    if (shared) {
+    int32_t *last = blocks_of(kv, seq) + kv->length[seq] / TG_KV_BLOCK;
+    bool fresh = kv->length[seq] % TG_KV_BLOCK == 0;
+    if (fresh || kv->holders[*last] > 1) {
+        if (kv->n_unused == 0 || kv->length[seq] / TG_KV_BLOCK >= kv->n_blocks)
+            return false;
         int32_t own = kv->unused[--kv->n_unused];
-        copy_block(kv, own, block[have - 1]);
-        drop(kv, block[have - 1]);
+        if (!fresh) {
+            copy_block(kv, own, *last);
+            drop(kv, *last);
+        }
         kv->holders[own] = 1;
-        block[have - 1] = own;
+        *last = own;
     }
-    for (int i = have; i < need; i++) {
-        block[i] = kv->unused[--kv->n_unused];
-        kv->holders[block[i]] = 1;
-    }
+    kv->length[seq]++;
     return true;
 }
 

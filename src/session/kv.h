@@ -17,7 +17,7 @@ typedef struct tg_kv {
     int n_unused;
     tg_kv_seq *seq;  /* [n_seq_max] views for attention */
     int32_t *table;  /* [n_seq_max][n_blocks] */
-    int *length;     /* [n_seq_max] positions written; -1: no such sequence */
+    int *length;     /* [n_seq_max] its positions; -1: no such sequence */
 } tg_kv;
 
 /* Bytes of K and V of one block over all layers. */
@@ -27,9 +27,9 @@ tg_status tg_kv_create(tg_kv *kv, const tg_config *c, int n_ctx, int n_seq_max, 
                        tg_type type_v, tg_error *err);
 void tg_kv_free(tg_kv *kv);
 
-/* Makes room for positions length .. length + n - 1 of the sequence, blocks of its own; the length
- * stays. False when the pool is exhausted: then the sequence is unchanged. */
-bool tg_kv_extend(tg_kv *kv, int seq, int n);
+/* Appends a position, not yet written, to a sequence, in a block that it alone holds. False when the
+ * pool is exhausted: then the sequence is unchanged. */
+bool tg_kv_append(tg_kv *kv, int seq);
 int tg_kv_capacity(const tg_kv *kv); /* positions of the whole pool */
 
 int tg_kv_seq_new(tg_kv *kv); /* -1: all in use */

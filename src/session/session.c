@@ -1,0 +1,322 @@
+/* session.c - sequences over one cache, and evaluation of batches in parts of n_batch rows. */
+#include "session/session.h"
+
+#include <inttypes.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernel/blas.h"
+#include "kernel/isa.h"
+#include "session/kv.h"
+
+struct tg_session {
+    const tg_weights *w;
+    tg_session_params params; /* defaults filled in */
+    tg_kv kv;
+    tg_team *team;
+    tg_forward forward;
+    void *arena; /* the forward's buffers and what follows */
+    size_t arena_bytes;
+    int *want;   /* [n_batch] rows of the part in work whose logits are wanted */
+    int *before; /* [n_seq_max] lengths to go back to on an error */
+    int *next_pos; /* [n_seq_max] position of the next row, during an evaluation */
+    volatile sig_atomic_t interrupted;
+};
+
+/* ---- creation -------------------------------------------------------------------------------------- */
+
+static tg_type kv_type(tg_kv_type t)
+{
+    return t == TG_KV_F16 ? TG_F16 : TG_F32;
+}
+
+static tg_session_params with_defaults(const tg_weights *w, const tg_session_params *given)
+{
+    tg_session_params p = *given;
+    if (p.n_threads == 0)
+        p.n_threads = tg_team_default_size();
+    if (p.n_ctx == 0)
+        p.n_ctx = w->config.n_ctx_train;
+    if (p.n_batch == 0)
+        p.n_batch = 512;
+    if (p.n_seq_max == 0)
+        p.n_seq_max = 1;
+    return p;
+}
+
+/* Buffers of the forward, then the session's own; base NULL only asks. */
+static size_t lay_out(tg_session *s, void *base)
+{
+    size_t at = tg_forward_lay_out(&s->forward, s->w, s->params.n_batch, base);
+    size_t n = (size_t)s->params.n_batch;
+#define PLACE(field, count)                                                                        \
+    do {                                                                                           \
+        s->field = (void *)((char *)base + (base ? at : 0));                                       \
+        at = (at + (count) * sizeof *s->field + 63) / 64 * 64;                                     \
+    } while (0)
+    PLACE(forward.attn_row, n);
+    PLACE(want, n);
+    PLACE(before, (size_t)s->params.n_seq_max);
+    PLACE(next_pos, (size_t)s->params.n_seq_max);
+#undef PLACE
+    return at;
+}
+
+static tg_status check_params(const tg_session_params *p, tg_error *err)
+{
+    const struct {
+        const char *name;
+        int value, max;
+    } limit[] = {{"threads", p->n_threads, TG_MAX_THREADS},
+                 {"context", p->n_ctx, TG_MAX_CTX},
+                 {"batch", p->n_batch, 1 << 16},
+                 {"sequences", p->n_seq_max, 1 << 12}};
+    for (size_t i = 0; i < sizeof limit / sizeof *limit; i++)
+        if (limit[i].value < 1 || limit[i].value > limit[i].max)
+            return tg_fail(err, TG_E_USAGE, NULL, "%s (found %d, allowed 1 to %d)", limit[i].name,
+                           limit[i].value, limit[i].max);
+    return TG_OK;
+}
+
+tg_status tg_session_make(tg_session **session, const tg_weights *w, const tg_session_params *params,
+                          tg_error *err)
+{
+    *session = NULL;
+    tg_session *s = tg_alloc(1, sizeof *s, "a session", err);
+    if (!s)
+        return TG_E_RESOURCE;
+    s->w = w;
+    s->params = with_defaults(w, params);
+    tg_status status = check_params(&s->params, err);
+    if (status != TG_OK)
+        goto fail;
+    if (!s->params.no_blas)
+        tg_blas_warm_up();
+    status = tg_kv_create(&s->kv, &w->config, s->params.n_ctx, s->params.n_seq_max,
+                          kv_type(s->params.type_k), kv_type(s->params.type_v), err);
+    if (status != TG_OK)
+        goto fail;
+    s->params.n_ctx = tg_kv_capacity(&s->kv);
+    status = tg_team_create(&s->team, s->params.n_threads, tg_forward_scratch_bytes(w), err);
+    if (status != TG_OK)
+        goto fail;
+    s->arena_bytes = lay_out(s, NULL);
+    s->arena = tg_reserve(s->arena_bytes, "scratch memory", err);
+    if (!s->arena) {
+        status = TG_E_RESOURCE;
+        goto fail;
+    }
+    lay_out(s, s->arena);
+
+    tg_forward *f = &s->forward;
+    f->w = w;
+    f->mode = (tg_matmul_mode){.precise = s->params.precise, .blas = !s->params.no_blas};
+    f->kv = s->kv.layers;
+    f->seq = s->kv.seq;
+    f->interrupted = &s->interrupted;
+    *session = s;
+    return TG_OK;
+fail:
+    tg_session_free(s);
+    return status;
+}
+
+void tg_session_free(tg_session *s)
+{
+    if (!s)
+        return;
+    tg_kv_free(&s->kv);
+    tg_team_free(s->team);
+    tg_unreserve(s->arena, s->arena_bytes);
+    free(s);
+}
+
+void tg_session_needs(const tg_weights *w, const tg_session_params *params, uint64_t *kv_bytes,
+                      uint64_t *scratch_bytes)
+{
+    tg_session s = {.w = w, .params = with_defaults(w, params)};
+    const tg_session_params *p = &s.params;
+    uint64_t blocks = ((uint64_t)p->n_ctx + TG_KV_BLOCK - 1) / TG_KV_BLOCK + (uint64_t)p->n_seq_max - 1;
+    *kv_bytes = blocks * tg_kv_block_bytes(&w->config, kv_type(p->type_k), kv_type(p->type_v));
+    *scratch_bytes = lay_out(&s, NULL) + (uint64_t)p->n_threads * tg_forward_scratch_bytes(w);
+}
+
+void tg_session_get_info(const tg_session *s, tg_session_info *info)
+{
+    *info = (tg_session_info){
+        .n_threads = s->params.n_threads,
+        .n_ctx = s->params.n_ctx,
+        .n_batch = s->params.n_batch,
+        .kv_bytes = s->kv.k_bytes + s->kv.v_bytes,
+        .scratch_bytes = s->arena_bytes + (size_t)s->params.n_threads * tg_forward_scratch_bytes(s->w),
+        .n_saturated = atomic_load(&s->forward.n_clamped),
+        .isa = tg_isa_name(),
+    };
+}
+
+void tg_session_interrupt(tg_session *s)
+{
+    s->interrupted = 1;
+}
+
+/* ---- sequences ------------------------------------------------------------------------------------- */
+
+static bool seq_exists(const tg_session *s, int seq)
+{
+    return seq >= 0 && seq < s->kv.n_seq_max && s->kv.length[seq] >= 0;
+}
+
+static tg_status no_such_seq(const tg_session *s, int seq, tg_error *err)
+{
+    return tg_fail(err, TG_E_USAGE, NULL, "no such sequence (found %d, allowed: one in use below %d)", seq,
+                   s->kv.n_seq_max);
+}
+
+tg_status tg_seq_new(tg_session *s, int *seq, tg_error *err)
+{
+    int n = tg_kv_seq_new(&s->kv);
+    if (n < 0)
+        return tg_fail(err, TG_E_USAGE, NULL, "too many sequences (allowed %d)", s->kv.n_seq_max);
+    *seq = n;
+    return TG_OK;
+}
+
+tg_status tg_seq_fork(tg_session *s, int from, int *seq, tg_error *err)
+{
+    if (!seq_exists(s, from))
+        return no_such_seq(s, from, err);
+    tg_status status = tg_seq_new(s, seq, err);
+    if (status == TG_OK)
+        tg_kv_seq_fork(&s->kv, from, *seq);
+    return status;
+}
+
+tg_status tg_seq_truncate(tg_session *s, int seq, int n_tokens, tg_error *err)
+{
+    if (!seq_exists(s, seq))
+        return no_such_seq(s, seq, err);
+    if (n_tokens < 0 || n_tokens > s->kv.length[seq])
+        return tg_fail(err, TG_E_USAGE, NULL, "length to truncate to (found %d, allowed 0 to %d)", n_tokens,
+                       s->kv.length[seq]);
+    tg_kv_seq_truncate(&s->kv, seq, n_tokens);
+    return TG_OK;
+}
+
+void tg_seq_free(tg_session *s, int seq)
+{
+    if (seq_exists(s, seq))
+        tg_kv_seq_free(&s->kv, seq);
+}
+
+int tg_seq_length(const tg_session *s, int seq)
+{
+    return seq_exists(s, seq) ? s->kv.length[seq] : 0;
+}
+
+/* ---- evaluation ------------------------------------------------------------------------------------ */
+
+static int seq_of(const tg_batch *b, int row)
+{
+    return b->seq ? b->seq[row] : 0;
+}
+
+static bool wanted(const tg_batch *b, int row)
+{
+    return b->want ? b->want[row] != 0 : row == b->n - 1;
+}
+
+/* Appends the batch's positions to their sequences. */
+static tg_status append(tg_session *s, const tg_batch *b, tg_error *err)
+{
+    const tg_config *c = &s->w->config;
+    for (int i = 0; i < b->n; i++) {
+        int seq = seq_of(b, i);
+        if (b->id[i] < 0 || b->id[i] >= c->n_vocab)
+            return tg_fail(err, TG_E_USAGE, NULL, "token id in row %d (found %" PRId32 ", allowed 0 to %d)",
+                           i, b->id[i], c->n_vocab - 1);
+        if (!seq_exists(s, seq))
+            return no_such_seq(s, seq, err);
+        int pos = s->kv.length[seq];
+        if (b->pos && b->pos[i] != pos)
+            return tg_fail(err, TG_E_USAGE, NULL, "position in row %d (found %" PRId32 ", allowed %d)", i,
+                           b->pos[i], pos);
+        if (s->w->arch->pos == TG_POS_LEARNED && pos >= c->n_ctx_train)
+            return tg_fail(err, TG_E_USAGE, NULL,
+                           "past the positions that the model has learned (found %d, allowed below %d)",
+                           pos, c->n_ctx_train);
+        if (!tg_kv_append(&s->kv, seq))
+            return tg_fail(err, TG_E_USAGE, NULL, "context full (%d positions)", s->params.n_ctx);
+    }
+    return TG_OK;
+}
+
+/* What the forward found. */
+static tg_status verdict(const tg_session *s, tg_error *err)
+{
+    const tg_forward *f = &s->forward;
+    if (f->stopped)
+        return tg_fail(err, TG_E_STOPPED, NULL, "interrupted");
+    int layer = atomic_load(&f->bad_layer);
+    if (layer == INT_MAX)
+        return TG_OK;
+    int pos = f->attn_row[atomic_load(&f->bad_row)].pos;
+    if (layer == 0)
+        return tg_fail(err, TG_E_NUMERIC, NULL, "non-finite numbers at position %d, in the embedding", pos);
+    return tg_fail(err, TG_E_NUMERIC, NULL, "non-finite numbers at position %d, first behind layer %d of %d",
+                   pos, layer - 1, s->w->config.n_layer);
+}
+
+/* Evaluates rows first .. first + n - 1 and hands the wanted logits on. */
+static tg_status eval_part(tg_session *s, const tg_batch *b, int first, int n, tg_logits_sink sink, void *arg,
+                           tg_error *err)
+{
+    tg_forward *f = &s->forward;
+    int n_want = 0;
+    for (int i = 0; i < n; i++) {
+        int seq = seq_of(b, first + i);
+        f->attn_row[i] = (tg_attn_row){.seq = seq, .pos = s->next_pos[seq]++, .from = 0};
+        if (sink && wanted(b, first + i))
+            s->want[n_want++] = i;
+    }
+    f->n = n;
+    f->id = b->id + first;
+    for (int done = 0; done == 0 || done < n_want; done += TG_HEAD_ROWS) {
+        f->want = s->want + done;
+        f->n_want = n_want - done < TG_HEAD_ROWS ? n_want - done : TG_HEAD_ROWS;
+        if (done == 0)
+            tg_forward_run(f, s->team);
+        else
+            tg_forward_head(f, s->team);
+        tg_status status = verdict(s, err);
+        if (status != TG_OK)
+            return status;
+        size_t n_vocab = (size_t)s->w->config.n_vocab;
+        for (int i = 0; i < f->n_want; i++)
+            if (!sink(arg, first + f->want[i], f->logits + (size_t)i * n_vocab, (int)n_vocab))
+                return tg_fail(err, TG_E_STOPPED, NULL, "stopped by the caller");
+    }
+    return TG_OK;
+}
+
+tg_status tg_eval(tg_session *s, const tg_batch *batch, tg_logits_sink sink, void *arg, tg_error *err)
+{
+    if (batch->n < 1)
+        return tg_fail(err, TG_E_USAGE, NULL, "rows of a batch (found %d, allowed: at least 1)", batch->n);
+    size_t n_seq = (size_t)s->kv.n_seq_max;
+    memcpy(s->before, s->kv.length, n_seq * sizeof *s->before);
+    tg_status status = append(s, batch, err);
+    memcpy(s->next_pos, s->before, n_seq * sizeof *s->before);
+    int n_batch = s->params.n_batch;
+    for (int first = 0; status == TG_OK && first < batch->n; first += n_batch) {
+        int left = batch->n - first;
+        status = eval_part(s, batch, first, left < n_batch ? left : n_batch, sink, arg, err);
+    }
+    if (status != TG_OK) {
+        for (int q = 0; q < s->kv.n_seq_max; q++)
+            if (s->before[q] >= 0)
+                tg_kv_seq_truncate(&s->kv, q, s->before[q]);
+        s->interrupted = 0;
+    }
+    return status;
+}

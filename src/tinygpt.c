@@ -1,0 +1,199 @@
+/* tinygpt.c - joins the layers behind the public header: a model is a container, weights, a tokenizer. */
+#include "tinygpt/tinygpt.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "format/container.h"
+#include "kernel/blas.h"
+#include "kernel/isa.h"
+#include "model/weights.h"
+#include "sample/sampler.h"
+#include "session/session.h"
+#include "token/tokenizer.h"
+
+struct tg_model {
+    tg_container *container;
+    tg_arena *arena;
+    tg_weights weights;
+    tg_tokenizer *tokenizer; /* NULL under TG_LOAD_META_ONLY when it is not supported */
+    const char *architecture;
+    bool supported;
+};
+
+/* ---- models ---------------------------------------------------------------------------------------- */
+
+/* For inspection what cannot be used is no error: it is left out. */
+static tg_status load_parts(tg_model *m, bool meta_only, tg_error *err)
+{
+    tg_status status = tg_config_load(m->container, &m->weights.arch, &m->architecture, &m->weights.config,
+                                      err);
+    if (status == TG_OK)
+        status = tg_weights_load(&m->weights, m->container, m->arena, err);
+    m->supported = status == TG_OK;
+    if (status != TG_OK && !meta_only)
+        return status;
+    tg_error unused = {0};
+    int n_vocab = m->supported ? m->weights.config.n_vocab : TG_MAX_VOCAB;
+    status = tg_tokenizer_load(&m->tokenizer, m->container, n_vocab, meta_only ? &unused : err);
+    return meta_only ? TG_OK : status;
+}
+
+tg_status tg_model_load(tg_model **model, const char *path, unsigned flags, tg_error *err)
+{
+    *model = NULL;
+    tg_model *m = tg_alloc(1, sizeof *m, "a model", err);
+    if (!m)
+        return TG_E_RESOURCE;
+    m->arena = tg_arena_create(err);
+    tg_status status = m->arena ? tg_container_open(&m->container, path, flags & TG_LOAD_NO_MMAP, err)
+                                : TG_E_RESOURCE;
+    tg_error inner = {0};
+    bool meta_only = flags & TG_LOAD_META_ONLY;
+    if (status == TG_OK)
+        status = load_parts(m, meta_only, meta_only ? &inner : err);
+    if (status != TG_OK) {
+        tg_model_free(m);
+        return status;
+    }
+    *model = m;
+    return TG_OK;
+}
+
+void tg_model_free(tg_model *m)
+{
+    if (!m)
+        return;
+    tg_tokenizer_free(m->tokenizer);
+    tg_container_free(m->container);
+    tg_arena_free(m->arena);
+    free(m);
+}
+
+static const char *text_of(const tg_container *c, const char *key)
+{
+    const char *text = NULL;
+    size_t n;
+    return tg_meta_string(c, key, &text, &n, NULL) == TG_META_FOUND ? text : NULL;
+}
+
+void tg_model_get_info(const tg_model *m, tg_model_info *info)
+{
+    const tg_config *c = &m->weights.config;
+    const tg_arch *arch = m->weights.arch;
+    *info = (tg_model_info){
+        .path = tg_container_path(m->container),
+        .format = tg_container_format(m->container),
+        .architecture = m->architecture,
+        .supported = m->supported,
+        .n_layer = c->n_layer,
+        .n_embd = c->n_embd,
+        .n_head = c->n_head,
+        .n_head_kv = c->n_head_kv,
+        .head_dim = c->head_dim,
+        .n_ff = c->n_ff,
+        .n_vocab = c->n_vocab,
+        .n_ctx_train = c->n_ctx_train,
+        .positions_bounded = arch && arch->pos == TG_POS_LEARNED,
+        .rope_theta = arch && arch->pos == TG_POS_ROTARY ? (float)c->rope.theta : 0.0f,
+        .norm_eps = c->norm_eps,
+        .n_tensors = (int)tg_container_n_tensors(m->container),
+    };
+    if (tg_container_get_kind(m->container) == TG_CONTAINER_GGUF) {
+        info->name = text_of(m->container, "general.name");
+        info->license = text_of(m->container, "general.license");
+    }
+    for (int i = 0; i < info->n_tensors; i++) {
+        const tg_tensor *t = tg_container_tensor_at(m->container, (size_t)i);
+        info->n_params += t->dim[0] * t->dim[1] * t->dim[2] * t->dim[3];
+        info->weight_bytes += t->n_bytes;
+    }
+}
+
+void tg_model_get_tensor(const tg_model *m, int i, tg_tensor_info *info)
+{
+    const tg_tensor *t = tg_container_tensor_at(m->container, (size_t)i);
+    *info = (tg_tensor_info){.name = t->name, .type = t->type_name, .n_dim = t->n_dim, .n_bytes = t->n_bytes};
+    memcpy(info->dim, t->dim, sizeof info->dim);
+}
+
+/* ---- tokens ------------------------------------------------------------------------------------------ */
+
+tg_status tg_tokenize(const tg_model *m, const void *text, size_t n_bytes, unsigned flags, int32_t **ids,
+                      size_t *n_ids, size_t *n_dropped, tg_error *err)
+{
+    *ids = NULL;
+    *n_ids = 0;
+    if (!m->tokenizer)
+        return tg_fail(err, TG_E_MODEL, tg_container_path(m->container), "no tokenizer that is supported");
+    return tg_tokenizer_encode(m->tokenizer, text, n_bytes, flags, ids, n_ids, n_dropped, err);
+}
+
+const char *tg_token_bytes(const tg_model *m, int32_t id, size_t *n_bytes)
+{
+    *n_bytes = 0;
+    return m->tokenizer ? tg_tokenizer_bytes(m->tokenizer, id, n_bytes) : "";
+}
+
+tg_token_kind tg_token_get_kind(const tg_model *m, int32_t id)
+{
+    return m->tokenizer ? tg_tokenizer_kind(m->tokenizer, id) : TG_TOKEN_UNUSED;
+}
+
+bool tg_token_is_eog(const tg_model *m, int32_t id)
+{
+    return m->tokenizer && tg_tokenizer_is_eog(m->tokenizer, id);
+}
+
+void tg_model_get_tokenizer(const tg_model *m, tg_tokenizer_info *info)
+{
+    *info = (tg_tokenizer_info){.model = "", .pre = "", .bos = -1, .eos = -1};
+    if (m->tokenizer)
+        tg_tokenizer_get_info(m->tokenizer, info);
+}
+
+/* ---- sessions and samplers ------------------------------------------------------------------------------ */
+
+tg_status tg_session_create(tg_session **session, const tg_model *m, const tg_session_params *params,
+                            tg_error *err)
+{
+    *session = NULL;
+    if (!m->supported)
+        return tg_fail(err, TG_E_USAGE, NULL, "a model opened for inspection cannot be evaluated");
+    return tg_session_make(session, &m->weights, params, err);
+}
+
+void tg_session_memory(const tg_model *m, const tg_session_params *params, uint64_t *kv_bytes,
+                       uint64_t *scratch_bytes)
+{
+    *kv_bytes = *scratch_bytes = 0;
+    if (m->supported)
+        tg_session_needs(&m->weights, params, kv_bytes, scratch_bytes);
+}
+
+tg_status tg_sampler_create(tg_sampler **sampler, const tg_model *m, const tg_sampling *params, tg_error *err)
+{
+    int n_vocab = m->weights.config.n_vocab;
+    tg_status status = tg_sampler_make(sampler, n_vocab, params, err);
+    for (int32_t id = 0; status == TG_OK && id < n_vocab; id++)
+        if (tg_token_get_kind(m, id) == TG_TOKEN_UNUSED)
+            tg_sampler_ban(*sampler, id);
+    return status;
+}
+
+/* ---- build --------------------------------------------------------------------------------------------------- */
+
+const char *tg_build_info(void)
+{
+    static char line[256];
+    snprintf(line, sizeof line, "tinygpt %s (%s, kernels: %s, BLAS: OpenBLAS %s)", TG_VERSION,
+#ifdef __clang__
+             "clang " __clang_version__,
+#else
+             "gcc " __VERSION__,
+#endif
+             tg_isa_name(), tg_blas_name());
+    return line;
+}
