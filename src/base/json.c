@@ -1,8 +1,8 @@
 /* json.c - JSON from outside.
  *
- * jansson does the parsing. What it leaves open stands here: a scan of the bytes before it sees them,
- * which bounds nesting (it recurses) and memory (its small values are large: the two bytes of "[]," ask
- * for 150), so that no file can take more than it is due. */
+ * jansson does the parsing. What it leaves open stands here: a scan of the bytes before it sees
+ * them, which bounds nesting (it recurses) and memory (its small values are large: the two bytes of
+ * "[]," ask for 150), so that no file can take more than it is due. */
 #include "base/json.h"
 
 #include <inttypes.h>
@@ -22,14 +22,22 @@ enum {
     FREE_ITEMS = 8,
 };
 
-/* Memory that parsing may take: 16 times the bytes, and 16 MiB so that small files need no counting. */
+/* Memory that parsing may take: 16 times the bytes, and 16 MiB so that small files need no
+ * counting. */
 static uint64_t memory_allowed(size_t n)
 {
     return 16 * (uint64_t)n + (16u << 20);
 }
 
+/* The letters of true, false and null that this also takes for a number make it count too much. */
+static bool is_number_byte(char c)
+{
+    return (c >= '0' && c <= '9') || c == '-' || c == '+' || c == '.' || c == 'e' || c == 'E';
+}
+
 /* One linear pass over the tokens, right up to the first byte that jansson refuses. */
-static tg_status check_shape(const char *s, size_t n, size_t skipped, const char *file, tg_error *err)
+static tg_status check_shape(const char *s, size_t n, size_t skipped, const char *file,
+                             tg_error *err)
 {
     uint64_t cost = 0;
     uint32_t items[TG_JSON_DEPTH_MAX + 1] = {0}; /* commas seen in each open value */
@@ -62,14 +70,12 @@ static tg_status check_shape(const char *s, size_t n, size_t skipped, const char
         case ':':
             cost += items[depth] >= FREE_ITEMS ? COST_KEY : 0;
             break;
-        case '-':
-        case '0': case '1': case '2': case '3': case '4':
-        case '5': case '6': case '7': case '8': case '9':
-            cost += COST_NUMBER;
-            while (i + 1 < n && memchr("0123456789+-.eE", s[i + 1], 15))
-                i++;
-            break;
         default:
+            if (!is_number_byte(s[i]))
+                break;
+            cost += COST_NUMBER;
+            while (i + 1 < n && is_number_byte(s[i + 1]))
+                i++;
             break;
         }
     }
@@ -96,15 +102,16 @@ json_t *tg_json_parse(const void *bytes, size_t n, const char *file, tg_error *e
         return NULL;
     }
     tg_quoted q;
-    tg_fail(err, TG_E_MODEL, file, "not valid JSON: %s (byte offset %zu)", tg_quote_str(&q, e.text),
-            skip + (size_t)e.position);
+    tg_fail(err, TG_E_MODEL, file, "not valid JSON: %s (byte offset %zu of the JSON)",
+            tg_quote_str(&q, e.text), skip + (size_t)e.position);
     return NULL;
 }
 
 json_t *tg_json_load(const char *path, uint64_t max_bytes, tg_error *err)
 {
     tg_file file;
-    if (tg_file_open(&file, path, max_bytes, false, err) != TG_OK)
+    /* Read, not mapped: it is small, and may be cut short by others while it is parsed. */
+    if (tg_file_open(&file, path, max_bytes, true, err) != TG_OK)
         return NULL;
     json_t *value = tg_json_parse(file.data, file.size, path, err);
     tg_file_close(&file);

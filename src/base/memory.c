@@ -80,7 +80,8 @@ static void *take(tg_arena *arena, size_t n_bytes, size_t align, const char *pur
             return NULL;
         }
         c->size = room;
-        /* A large allocation has a chunk to itself, behind the head, which may have room for small ones. */
+        /* A large allocation has a chunk to itself, behind the head, which may have room for small
+         * ones. */
         if (arena->head && large) {
             c->next = arena->head->next;
             arena->head->next = c;
