@@ -62,44 +62,56 @@ tg_arena *tg_arena_create(tg_error *err)
     return tg_alloc(1, sizeof(tg_arena), "an arena", err);
 }
 
-void *tg_arena_alloc(tg_arena *arena, size_t n, size_t size, const char *purpose, tg_error *err)
+/* n_bytes that begin at a multiple of `align`, a power of two up to ARENA_ALIGN; not zeroed. */
+static void *take(tg_arena *arena, size_t n_bytes, size_t align, const char *purpose, tg_error *err)
 {
-    size_t total;
-    if (__builtin_mul_overflow(n, size, &total) || total > SIZE_MAX / 2) {
+    if (n_bytes > SIZE_MAX / 2) {
         tg_fail_alloc(err, SIZE_MAX, purpose);
         return NULL;
     }
-    total = tg_round_up(total, ARENA_ALIGN);
     chunk *c = arena->head;
-    if (!c || c->size - c->used < total) {
-        size_t room = total > ARENA_CHUNK ? total : ARENA_CHUNK;
+    size_t at = c ? tg_round_up(c->used, align) : 0;
+    if (!c || at > c->size || c->size - at < n_bytes) {
+        bool large = n_bytes > ARENA_CHUNK / 8;
+        size_t room = tg_round_up(large ? n_bytes : ARENA_CHUNK, ARENA_ALIGN);
         c = aligned_alloc(ARENA_ALIGN, room + ARENA_ALIGN);
         if (!c) {
             tg_fail_alloc(err, room, purpose);
             return NULL;
         }
-        c->used = 0;
         c->size = room;
-        /* A large allocation goes behind the head, which may have room left for small ones. */
-        if (arena->head && total > ARENA_CHUNK / 4) {
+        /* A large allocation has a chunk to itself, behind the head, which may have room for small
+         * ones. */
+        if (arena->head && large) {
             c->next = arena->head->next;
             arena->head->next = c;
         } else {
             c->next = arena->head;
             arena->head = c;
         }
+        at = 0;
     }
-    void *p = (char *)c + ARENA_ALIGN + c->used;
-    c->used += total;
-    memset(p, 0, total);
-    return p;
+    c->used = at + n_bytes;
+    return (char *)c + ARENA_ALIGN + at;
+}
+
+void *tg_arena_alloc(tg_arena *arena, size_t n, size_t size, const char *purpose, tg_error *err)
+{
+    size_t total;
+    if (__builtin_mul_overflow(n, size, &total))
+        total = SIZE_MAX;
+    void *p = take(arena, total, ARENA_ALIGN, purpose, err);
+    return p ? memset(p, 0, total) : NULL;
 }
 
 char *tg_arena_string(tg_arena *arena, const void *bytes, size_t n, tg_error *err)
 {
-    char *s = tg_arena_alloc(arena, n + 1, 1, "a string", err);
-    if (s && n)
+    char *s = n < SIZE_MAX ? take(arena, n + 1, 1, "a string", err) : NULL;
+    if (!s)
+        return NULL;
+    if (n)
         memcpy(s, bytes, n);
+    s[n] = 0;
     return s;
 }
 

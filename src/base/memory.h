@@ -34,8 +34,8 @@ void *tg_alloc(size_t n, size_t size, const char *purpose, tg_error *err);
 bool tg_grow(void **array, size_t *capacity, size_t n_need, size_t size, const char *purpose,
              tg_error *err);
 
-/* An arena: allocations that live and die together, aligned to 64 bytes,
- * for what a loaded file leaves behind: names, tables. */
+/* An arena: allocations that live and die together, for what a loaded file leaves behind: names,
+ * tables. tg_arena_alloc gives zeroed memory aligned to 64 bytes; strings are packed. */
 typedef struct tg_arena tg_arena;
 
 tg_arena *tg_arena_create(tg_error *err);

@@ -29,8 +29,10 @@ typedef struct tg_tensor {
 
 typedef struct tg_container tg_container;
 
-/* `read` reads files instead of mapping them. The path is a GGUF file, a folder, or a .safetensors file
- * (which stands for its folder). */
+/* `read` reads the weights instead of mapping them. The path is a GGUF file, a folder, or a .safetensors
+ * file beside its config.json. A folder's weights are model.safetensors, else the shards that
+ * model.safetensors.index.json names, else all of model-NNNNN-of-NNNNN.safetensors. A .safetensors file
+ * that belongs to them stands for its folder; another one is taken as the weights instead of them. */
 tg_status tg_container_open(tg_container **container, const char *path, bool read, tg_error *err);
 void tg_container_free(tg_container *container);
 

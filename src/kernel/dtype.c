@@ -89,7 +89,8 @@ static void q8_0_to_f32(const void *row, float *out, size_t n)
     }
 }
 
-/* Q4_0: f16 d, then 16 bytes whose low halves are q[0..15] and high halves q[16..31]; x = d * (q - 8) */
+/* Q4_0: f16 d, then 16 bytes whose low halves are q[0..15] and high halves q[16..31]; x = d * (q -
+ * 8) */
 static void q4_0_to_f32(const void *row, float *out, size_t n)
 {
     const uint8_t *p = row;
@@ -124,27 +125,55 @@ const tg_dtype tg_dtypes[TG_TYPE_COUNT] = {
     [TG_Q4_1] = {TG_Q4_1, "Q4_1", 3, NULL, 32, 20, q4_1_to_f32},
 };
 
-/* ggml's numbers, for telling a type that is not supported from one that does not exist. */
-static const char *const ggml_names[] = {
-    "F32",    "F16",     "Q4_0",  "Q4_1",  NULL,      NULL,     "Q5_0",   "Q5_1",
-    "Q8_0",   "Q8_1",    "Q2_K",  "Q3_K",  "Q4_K",    "Q5_K",   "Q6_K",   "Q8_K",
-    "IQ2_XXS", "IQ2_XS", "IQ3_XXS", "IQ1_S", "IQ4_NL", "IQ3_S", "IQ2_S", "IQ4_XS",
-    "I8",     "I16",     "I32",   "I64",   "F64",     "IQ1_M",  "BF16",   NULL,
-    NULL,     NULL,      "TQ1_0", "TQ2_0", NULL,      NULL,     NULL,     "MXFP4",
+/* Where data of a type lies, also for types without a decoder. ggml's table is indexed by its
+ * number; an absent row is a number that was withdrawn or never given. */
+static const tg_layout ggml_layouts[] = {
+    [0] = {"F32", 1, 4},         [1] = {"F16", 1, 2},         [2] = {"Q4_0", 32, 18},
+    [3] = {"Q4_1", 32, 20},      [6] = {"Q5_0", 32, 22},      [7] = {"Q5_1", 32, 24},
+    [8] = {"Q8_0", 32, 34},      [9] = {"Q8_1", 32, 36},      [10] = {"Q2_K", 256, 84},
+    [11] = {"Q3_K", 256, 110},   [12] = {"Q4_K", 256, 144},   [13] = {"Q5_K", 256, 176},
+    [14] = {"Q6_K", 256, 210},   [15] = {"Q8_K", 256, 292},   [16] = {"IQ2_XXS", 256, 66},
+    [17] = {"IQ2_XS", 256, 74},  [18] = {"IQ3_XXS", 256, 98}, [19] = {"IQ1_S", 256, 50},
+    [20] = {"IQ4_NL", 32, 18},   [21] = {"IQ3_S", 256, 110},  [22] = {"IQ2_S", 256, 82},
+    [23] = {"IQ4_XS", 256, 136}, [24] = {"I8", 1, 1},         [25] = {"I16", 1, 2},
+    [26] = {"I32", 1, 4},        [27] = {"I64", 1, 8},        [28] = {"F64", 1, 8},
+    [29] = {"IQ1_M", 256, 56},   [30] = {"BF16", 1, 2},       [34] = {"TQ1_0", 256, 54},
+    [35] = {"TQ2_0", 256, 66},   [39] = {"MXFP4", 32, 17},    [40] = {"NVFP4", 64, 36},
+    [41] = {"Q1_0", 128, 18},
 };
 
-const tg_dtype *tg_dtype_by_gguf_id(uint32_t id, const char **known_name)
+static const tg_layout safetensors_layouts[] = {
+    {"F32", 1, 4},         {"F16", 1, 2},     {"BF16", 1, 2},    {"F64", 1, 8},
+    {"F8_E4M3", 1, 1},     {"F8_E5M2", 1, 1}, {"F8_E8M0", 1, 1}, {"F8_E4M3FNUZ", 1, 1},
+    {"F8_E5M2FNUZ", 1, 1}, {"F6_E2M3", 4, 3}, {"F6_E3M2", 4, 3}, {"F4", 2, 1},
+    {"C64", 1, 8},         {"BOOL", 1, 1},    {"I8", 1, 1},      {"U8", 1, 1},
+    {"I16", 1, 2},         {"U16", 1, 2},     {"I32", 1, 4},     {"U32", 1, 4},
+    {"I64", 1, 8},         {"U64", 1, 8},
+};
+
+enum {
+    N_GGML = sizeof ggml_layouts / sizeof *ggml_layouts,
+    N_SAFETENSORS = sizeof safetensors_layouts / sizeof *safetensors_layouts,
+};
+
+const tg_dtype *tg_dtype_by_gguf_id(uint32_t id, const tg_layout **known)
 {
-    if (known_name)
-        *known_name = id < sizeof ggml_names / sizeof *ggml_names ? ggml_names[id] : NULL;
+    if (known)
+        *known = id < N_GGML && ggml_layouts[id].name ? &ggml_layouts[id] : NULL;
     for (int i = 0; i < TG_TYPE_COUNT; i++)
         if ((uint32_t)tg_dtypes[i].gguf_id == id)
             return &tg_dtypes[i];
     return NULL;
 }
 
-const tg_dtype *tg_dtype_by_safetensors_name(const char *name)
+const tg_dtype *tg_dtype_by_safetensors_name(const char *name, const tg_layout **known)
 {
+    if (known) {
+        *known = NULL;
+        for (int i = 0; i < N_SAFETENSORS && !*known; i++)
+            if (strcmp(safetensors_layouts[i].name, name) == 0)
+                *known = &safetensors_layouts[i];
+    }
     for (int i = 0; i < TG_TYPE_COUNT; i++)
         if (tg_dtypes[i].safetensors_name && strcmp(tg_dtypes[i].safetensors_name, name) == 0)
             return &tg_dtypes[i];

@@ -31,10 +31,16 @@ typedef struct tg_dtype {
 
 extern const tg_dtype tg_dtypes[TG_TYPE_COUNT];
 
-/* NULL when the type is not supported; then *known_name (may be passed as NULL) is its name if ggml
- * has such a type, or NULL if the number means nothing. */
-const tg_dtype *tg_dtype_by_gguf_id(uint32_t id, const char **known_name);
-const tg_dtype *tg_dtype_by_safetensors_name(const char *name);
+/* How a type lies in a file: all that can be told of one that tinygpt does not compute with. */
+typedef struct tg_layout {
+    const char *name;
+    int block, block_bytes;
+} tg_layout;
+
+/* NULL when the type is not supported. Then *known (may be passed as NULL) is its layout if ggml, or
+ * safetensors, has such a type, or NULL if the number or name means nothing or was withdrawn. */
+const tg_dtype *tg_dtype_by_gguf_id(uint32_t id, const tg_layout **known);
+const tg_dtype *tg_dtype_by_safetensors_name(const char *name, const tg_layout **known);
 
 static inline size_t tg_dtype_row_bytes(const tg_dtype *t, size_t n)
 {

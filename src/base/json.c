@@ -1,0 +1,140 @@
+/* json.c - JSON from outside.
+ *
+ * jansson does the parsing. What it leaves open stands here: a scan of the bytes before it sees
+ * them, which bounds nesting (it recurses) and memory (its small values are large: the two bytes of
+ * "[]," ask for 150), so that no file can take more than it is due. */
+#include "base/json.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/file.h"
+
+/* What jansson allocates for each thing, with malloc's overhead, at the worst moment: a table that
+ * doubles exists twice. Measured by tests/base/test_json.c. */
+enum {
+    COST_OBJECT = 240,
+    COST_ARRAY = 128,
+    COST_NUMBER = 32,
+    COST_STRING = 80, /* and its bytes; also a key with its entry */
+    COST_ITEM = 24,   /* a place in an array past those that COST_ARRAY has */
+    COST_KEY = 48,    /* a place in an object, likewise */
+    FREE_ITEMS = 8,
+};
+
+/* Memory that parsing may take: 16 times the bytes, and 16 MiB so that small files need no
+ * counting. */
+static uint64_t memory_allowed(size_t n)
+{
+    return 16 * (uint64_t)n + (16u << 20);
+}
+
+/* The letters of true, false and null that this also takes for a number make it count too much. */
+static bool is_number_byte(char c)
+{
+    return (c >= '0' && c <= '9') || c == '-' || c == '+' || c == '.' || c == 'e' || c == 'E';
+}
+
+/* One linear pass over the tokens, right up to the first byte that jansson refuses. */
+static tg_status check_shape(const char *s, size_t n, size_t skipped, const char *file,
+                             tg_error *err)
+{
+    uint64_t cost = 0;
+    uint32_t items[TG_JSON_DEPTH_MAX + 1] = {0}; /* commas seen in each open value */
+    int depth = 0;
+    for (size_t i = 0; i < n; i++) {
+        switch (s[i]) {
+        case '"': {
+            size_t start = i;
+            for (i++; i < n && s[i] != '"'; i++)
+                i += s[i] == '\\';
+            cost += COST_STRING + (i - start);
+            break;
+        }
+        case '{':
+        case '[':
+            if (depth == TG_JSON_DEPTH_MAX)
+                return tg_fail(err, TG_E_MODEL, file,
+                               "JSON nested too deeply (allowed %d levels, byte offset %zu)",
+                               TG_JSON_DEPTH_MAX, skipped + i);
+            items[++depth] = 0;
+            cost += s[i] == '{' ? COST_OBJECT : COST_ARRAY;
+            break;
+        case '}':
+        case ']':
+            depth -= depth > 0;
+            break;
+        case ',':
+            cost += ++items[depth] >= FREE_ITEMS ? COST_ITEM : 0;
+            break;
+        case ':':
+            cost += items[depth] >= FREE_ITEMS ? COST_KEY : 0;
+            break;
+        default:
+            if (!is_number_byte(s[i]))
+                break;
+            cost += COST_NUMBER;
+            while (i + 1 < n && is_number_byte(s[i + 1]))
+                i++;
+            break;
+        }
+    }
+    if (cost > memory_allowed(n))
+        return tg_fail(err, TG_E_MODEL, file,
+                       "JSON of very many small values (found a need of %" PRIu64
+                       " bytes of memory, allowed %" PRIu64 ")",
+                       cost, memory_allowed(n));
+    return TG_OK;
+}
+
+json_t *tg_json_parse(const void *bytes, size_t n, const char *file, tg_error *err)
+{
+    const char *s = n ? bytes : "";
+    size_t skip = n >= 3 && memcmp(s, "\xef\xbb\xbf", 3) == 0 ? 3 : 0;
+    if (check_shape(s + skip, n - skip, skip, file, err) != TG_OK)
+        return NULL;
+    json_error_t e;
+    json_t *value = json_loadb(s + skip, n - skip, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &e);
+    if (value)
+        return value;
+    if (json_error_code(&e) == json_error_out_of_memory) {
+        tg_fail(err, TG_E_RESOURCE, file, "out of memory: parsing %zu bytes of JSON", n);
+        return NULL;
+    }
+    tg_quoted q;
+    tg_fail(err, TG_E_MODEL, file, "not valid JSON: %s (byte offset %zu of the JSON)",
+            tg_quote_str(&q, e.text), skip + (size_t)e.position);
+    return NULL;
+}
+
+json_t *tg_json_load(const char *path, uint64_t max_bytes, tg_error *err)
+{
+    tg_file file;
+    /* Read, not mapped: it is small, and may be cut short by others while it is parsed. */
+    if (tg_file_open(&file, path, max_bytes, true, err) != TG_OK)
+        return NULL;
+    json_t *value = tg_json_parse(file.data, file.size, path, err);
+    tg_file_close(&file);
+    return value;
+}
+
+const char *tg_json_type_name(const json_t *value)
+{
+    switch (json_typeof(value)) {
+    case JSON_OBJECT:
+        return "object";
+    case JSON_ARRAY:
+        return "array";
+    case JSON_STRING:
+        return "string";
+    case JSON_INTEGER:
+        return "integer";
+    case JSON_REAL:
+        return "number";
+    case JSON_TRUE:
+    case JSON_FALSE:
+        return "boolean";
+    default:
+        return "null";
+    }
+}
