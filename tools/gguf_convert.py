@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Turns a Hugging Face folder (gpt2 or llama) into a GGUF file, laid out as llama.cpp lays it out.
 
-    tools/gguf_convert.py FOLDER OUT.gguf --type Q8_0 [--name NAME] [--license TEXT] [--bos]
+    tools/gguf_convert.py FOLDER OUT.gguf --type Q8_0 [--name NAME] [--license TEXT] [--bos] [--context N]
 
 load(), for the other scripts here, is the way back: a transformers model with a GGUF's dequantised
 weights. Needs numpy, torch, transformers, safetensors and gguf from PyPI.
@@ -69,8 +69,8 @@ def add_tokenizer(writer, folder, config, add_bos):
     writer.add_add_bos_token(add_bos)
 
 
-def add_config(writer, config):
-    writer.add_context_length(config.max_position_embeddings)
+def add_config(writer, config, n_ctx):
+    writer.add_context_length(n_ctx or config.max_position_embeddings)
     writer.add_embedding_length(config.hidden_size)
     writer.add_block_count(config.num_hidden_layers)
     writer.add_head_count(config.num_attention_heads)
@@ -99,7 +99,7 @@ def default_inv_freq(config):
     return 1.0 / (config.rope_parameters["rope_theta"] ** (dim / config.head_dim))
 
 
-def convert(folder, out, type_name, name=None, license=None, add_bos=False):
+def convert(folder, out, type_name, name=None, license=None, add_bos=False, n_ctx=None):
     folder = pathlib.Path(folder)
     model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32)
     config = model.config
@@ -111,7 +111,7 @@ def convert(folder, out, type_name, name=None, license=None, add_bos=False):
         writer.add_license(license)
     writer.add_file_type(FILE_TYPES[type_name])
     writer.add_quantization_version(gguf.GGML_QUANT_VERSION)
-    add_config(writer, config)
+    add_config(writer, config, n_ctx)
     add_tokenizer(writer, folder, config, add_bos)
     if arch == "llama" and config.rope_parameters["rope_type"] == "llama3":
         factors = default_inv_freq(config) / model.model.rotary_emb.inv_freq
@@ -144,7 +144,9 @@ def read_config(reader):
     n_embd, n_head = get(f"{arch}.embedding_length"), get(f"{arch}.attention.head_count")
     common = dict(vocab_size=n_vocab, hidden_size=n_embd, num_hidden_layers=get(f"{arch}.block_count"),
                   num_attention_heads=n_head, max_position_embeddings=get(f"{arch}.context_length"),
-                  tie_word_embeddings=tied, attn_implementation="eager")
+                  tie_word_embeddings=tied, attn_implementation="eager",
+                  bos_token_id=get("tokenizer.ggml.bos_token_id"),
+                  eos_token_id=get("tokenizer.ggml.eos_token_id"))
     if arch == "gpt2":
         return GPT2Config(n_inner=get("gpt2.feed_forward_length"),
                           layer_norm_epsilon=get("gpt2.attention.layer_norm_epsilon"), **common)
@@ -190,8 +192,9 @@ def main():
     parser.add_argument("--name", help="general.name")
     parser.add_argument("--license", help="general.license")
     parser.add_argument("--bos", action="store_true", help="texts begin with the BOS token")
+    parser.add_argument("--context", type=int, help="positions it was trained on, where config.json allows more")
     args = parser.parse_args()
-    convert(args.folder, args.out, args.type, args.name, args.license, args.bos)
+    convert(args.folder, args.out, args.type, args.name, args.license, args.bos, args.context)
 
 
 if __name__ == "__main__":
