@@ -1,6 +1,6 @@
-/* Holds the engine, through the public header alone, to the logits that tools/make-golden.py wrote, and to
- * the promise that a row's bits do not depend on what is computed beside it or by how many threads. Runs
- * in the top folder. */
+/* Holds the engine, through the public header alone, to the logits that tools/make-golden.py wrote,
+ * and to the promise that a row's bits do not depend on what is computed beside it or by how many
+ * threads. Runs in the top folder. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -91,7 +91,8 @@ static float *logits_by(const golden *g, int n, int step, tg_session_params p)
     p.n_ctx = n;
     tg_session *s = open_session(g, p);
     for (int i = 0; i < n; i += step)
-        append(g, s, 0, ids_of(g) + i, i + step <= n ? step : n - i, out + (size_t)i * row_floats(g));
+        append(g, s, 0, ids_of(g) + i, i + step <= n ? step : n - i,
+               out + (size_t)i * row_floats(g));
     assert_int_equal(tg_seq_length(s, 0), n);
     tg_session_free(s);
     return out;
@@ -162,13 +163,15 @@ static bool tells(const golden *g, const tg_session_params *mode)
 static void logits_match_the_reference(void **state)
 {
     (void)state;
-    EACH_CASE(g) {
+    EACH_CASE (g) {
         for (int b = 0; b < N_BATCHES; b++) {
-            const tg_session_params p = {.n_threads = 2, .n_batch = BATCHES[b], .precise = g->quant};
+            const tg_session_params p = {
+                .n_threads = 2, .n_batch = BATCHES[b], .precise = g->quant};
             float *got = logits_of(g, g->ids.n_rows, p);
             const double d = distance(g, got);
             if (!(d <= 1e-4))
-                fail_msg("%s: batches of %d differ by %g of the largest logit", g->name, BATCHES[b], d);
+                fail_msg("%s: batches of %d differ by %g of the largest logit", g->name, BATCHES[b],
+                         d);
             free(got);
         }
     }
@@ -178,7 +181,7 @@ static void threads_keep_the_bits(void **state)
 {
     (void)state;
     static const int threads[] = {1, 3, 8};
-    EACH_CASE(g) {
+    EACH_CASE (g) {
         tg_session_params p = {.n_threads = 2, .type_k = TG_KV_F16, .type_v = TG_KV_F16};
         float *want = logits_of(g, few(g), p);
         for (size_t i = 0; i < sizeof threads / sizeof *threads; i++) {
@@ -194,8 +197,8 @@ static void threads_keep_the_bits(void **state)
 static void batches_keep_the_bits(void **state)
 {
     (void)state;
-    EACH_CASE(g) {
-        EACH_MODE(g, m) {
+    EACH_CASE (g) {
+        EACH_MODE (g, m) {
             tg_session_params p = *m;
             float *want = logits_of(g, few(g), p);
             for (int b = 0; b < N_BATCHES; b++) {
@@ -214,7 +217,7 @@ static void batches_keep_the_bits(void **state)
 static void small_batches_keep_the_bits_with_blas(void **state)
 {
     (void)state;
-    EACH_CASE(g) {
+    EACH_CASE (g) {
         tg_session_params p = {.n_threads = 2, .n_batch = 1};
         float *want = logits_of(g, few(g), p);
         p.n_batch = 63;
@@ -229,8 +232,8 @@ static void prefill_equals_decode(void **state)
 {
     (void)state;
     static const int steps[] = {1, 5, 60};
-    EACH_CASE(g) {
-        EACH_MODE(g, m) {
+    EACH_CASE (g) {
+        EACH_MODE (g, m) {
             float *want = logits_of(g, few(g), *m);
             for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
                 float *got = logits_by(g, few(g), steps[i], *m);
@@ -246,7 +249,7 @@ static void prefill_equals_decode(void **state)
 static void wanted_rows_keep_the_bits(void **state)
 {
     (void)state;
-    EACH_CASE(g) {
+    EACH_CASE (g) {
         const int n = few(g);
         tg_session_params p = MODES[0];
         p.n_ctx = n;
@@ -257,7 +260,8 @@ static void wanted_rows_keep_the_bits(void **state)
             mask[i] = i % 2 == 0;
         tg_session *s = open_session(g, p);
         tg_error err;
-        must(g, tg_eval(s, &(tg_batch){.n = n, .id = ids_of(g), .want = mask}, collect, &r, &err), &err);
+        must(g, tg_eval(s, &(tg_batch){.n = n, .id = ids_of(g), .want = mask}, collect, &r, &err),
+             &err);
         assert_int_equal(r.last, (n - 1) / 2 * 2);
         for (int i = 0; i < n; i += 2)
             same_bits(g, "every second row", want + (size_t)i * row_floats(g),
@@ -268,13 +272,13 @@ static void wanted_rows_keep_the_bits(void **state)
     }
 }
 
-/* Three ways to the same text: alone, through a fork of a longer one, and after a cut. The cut lies in
- * the middle of a block, so that a shared block must be copied before it is written to. */
+/* Three ways to the same text: alone, through a fork of a longer one, and after a cut. The cut lies
+ * in the middle of a block, so that a shared block must be copied before it is written to. */
 static void forks_and_cuts_keep_the_bits(void **state)
 {
     (void)state;
-    EACH_CASE(g) {
-        EACH_MODE(g, m) {
+    EACH_CASE (g) {
+        EACH_MODE (g, m) {
             const int n = few(g), shared = n / 2 + 1;
             const size_t row = row_floats(g);
             int32_t other[MAX_ROWS];
@@ -315,13 +319,14 @@ static void forks_and_cuts_keep_the_bits(void **state)
     }
 }
 
-/* The text beside shorter ones of itself, their rows interleaved, in batches that divide them anyhow. */
+/* The text beside shorter ones of itself, their rows interleaved, in batches that divide them
+ * anyhow. */
 static void sequences_keep_to_themselves(void **state)
 {
     (void)state;
     enum { N_SEQ = 3 };
-    EACH_CASE(g) {
-        EACH_MODE(g, m) {
+    EACH_CASE (g) {
+        EACH_MODE (g, m) {
             const int length[N_SEQ] = {few(g), few(g) / 2, few(g) / 3};
             int32_t id[N_SEQ * MAX_ROWS], seq[N_SEQ * MAX_ROWS], pos[N_SEQ * MAX_ROWS];
             uint8_t mask[N_SEQ * MAX_ROWS];
@@ -372,8 +377,8 @@ static void print_bits(void)
     tg_session_get_info(s, &info);
     printf("%s\n", info.isa);
     tg_session_free(s);
-    EACH_CASE(g) {
-        EACH_MODE(g, m) {
+    EACH_CASE (g) {
+        EACH_MODE (g, m) {
             uint64_t hash = 0xcbf29ce484222325u; /* FNV-1a over 32-bit words */
             float *logits = logits_of(g, few(g), *m);
             for (size_t i = 0; i < (size_t)few(g) * row_floats(g); i++) {
@@ -470,7 +475,7 @@ static int load_cases(void **state)
 static int free_cases(void **state)
 {
     (void)state;
-    EACH_CASE(g) {
+    EACH_CASE (g) {
         tg_model_free(g->model);
         free(g->ids.data);
         free(g->logits.data);

@@ -2,9 +2,10 @@
  *
  *     score [-p] [-f] [-t THREADS] [-b BATCH] MODEL < ids
  *
- * Three lines: the mean negative log-likelihood of the ids after the first; a hash of all the logits'
- * bits; after each id the most likely next one. -p keeps activations in float32, -f the cache. The
- * logits of a long text would fill hundreds of megabytes: they are taken in as they are made. */
+ * Three lines: the mean negative log-likelihood of the ids after the first; a hash of all the
+ * logits' bits; after each id the most likely next one. -p keeps activations in float32, -f the
+ * cache. The logits of a long text would fill hundreds of megabytes: they are taken in as they are
+ * made. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -82,11 +83,20 @@ int main(int argc, char **argv)
     int n = 0;
     for (int c; (c = getopt(argc, argv, "pft:b:")) != -1;) {
         switch (c) {
-        case 'p': params.precise = true; break;
-        case 'f': params.type_k = params.type_v = TG_KV_F32; break;
-        case 't': params.n_threads = atoi(optarg); break;
-        case 'b': params.n_batch = atoi(optarg); break;
-        default: return 2;
+        case 'p':
+            params.precise = true;
+            break;
+        case 'f':
+            params.type_k = params.type_v = TG_KV_F32;
+            break;
+        case 't':
+            params.n_threads = atoi(optarg);
+            break;
+        case 'b':
+            params.n_batch = atoi(optarg);
+            break;
+        default:
+            return 2;
         }
     }
     while (n < MAX_IDS && scanf("%d%*[, ]", &id[n]) == 1)

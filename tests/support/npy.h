@@ -1,6 +1,6 @@
 /* npy.h - reads the .npy arrays that the reference scripts write: version 1, little-endian int32 or
- * float32, C order, one or two dimensions. Reference files are ours, so that a fault in one ends the
- * test program. */
+ * float32, C order, one or two dimensions. Reference files are ours, so that a fault in one ends
+ * the test program. */
 #ifndef TEST_NPY_H
 #define TEST_NPY_H
 
@@ -27,7 +27,8 @@ static inline npy npy_read(const char *path, const char *type)
     char text[1024], descr[32];
     npy a = {.n_cols = 1};
     FILE *f = fopen(path, "rb");
-    if (!f || fread(head, 1, sizeof head, f) != sizeof head || memcmp(head, "\x93NUMPY\x01", 7) != 0)
+    if (!f || fread(head, 1, sizeof head, f) != sizeof head ||
+        memcmp(head, "\x93NUMPY\x01", 7) != 0)
         npy_fail(path, "missing, or no .npy file of version 1");
     const size_t n_text = (size_t)(head[8] | head[9] << 8);
     if (n_text >= sizeof text || fread(text, 1, n_text, f) != n_text)
@@ -36,7 +37,8 @@ static inline npy npy_read(const char *path, const char *type)
     const char *shape = strstr(text, "'shape': (");
     snprintf(descr, sizeof descr, "'descr': '%s'", type);
     if (!strstr(text, descr) || !strstr(text, "'fortran_order': False") || !shape ||
-        sscanf(shape, "'shape': (%d, %d)", &a.n_rows, &a.n_cols) < 1 || a.n_rows < 1 || a.n_cols < 1)
+        sscanf(shape, "'shape': (%d, %d)", &a.n_rows, &a.n_cols) < 1 || a.n_rows < 1 ||
+        a.n_cols < 1)
         npy_fail(path, "another type, order or shape than is read here");
     const size_t n = (size_t)a.n_rows * (size_t)a.n_cols;
     a.data = malloc(4 * n);
