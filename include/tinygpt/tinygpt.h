@@ -10,8 +10,8 @@
  * the object they were asked of. Freeing NULL is fine.
  *
  * Errors: whatever the world can break (files, memory, arguments) returns a tg_status, TG_OK for
- * success, and fills `err`, which may be NULL. After an error nothing was created and the object
- * called is as it was before. The library never prints, exits or aborts.
+ * success; a failure fills `err`, which may be NULL and needs no preparation. After one, nothing was
+ * created and the object called is as it was before. The library never prints, exits or aborts.
  */
 #ifndef TINYGPT_H
 #define TINYGPT_H

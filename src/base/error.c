@@ -7,8 +7,8 @@
 
 tg_status tg_fail(tg_error *err, tg_status status, const char *file, const char *fmt, ...)
 {
-    if (!err || err->status != TG_OK)
-        return err ? err->status : status;
+    if (!err)
+        return status;
     err->status = status;
     size_t used = 0;
     if (file) {

@@ -7,7 +7,7 @@
 /* Fills `err` (may be NULL) and returns `status`, so that failing is one statement:
  *     return tg_fail(err, TG_E_MODEL, path, "dimension count (found %u, allowed 1 to 4)", n);
  * `file` names what was being read, or is NULL. Text that came from outside goes through
- * tg_quote first. The first failure wins: a record that is already filled is kept. */
+ * tg_quote first. */
 tg_status tg_fail(tg_error *err, tg_status status, const char *file, const char *fmt, ...)
     __attribute__((format(printf, 4, 5)));
 

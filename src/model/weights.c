@@ -31,7 +31,7 @@ static const tg_tensor *find(loader *l, tg_role role, int layer, const char *suf
 {
     tg_container_kind kind = tg_container_get_kind(l->c);
     const char *pattern = l->w->arch->name[kind][role];
-    if (!pattern)
+    if (!pattern || l->err->status) /* the first failure is the one to report */
         return NULL;
     char name[TG_MAX_NAME_SAFETENSORS + 1];
     make_name(name, sizeof name, pattern, layer, suffix);
