@@ -1,0 +1,264 @@
+/* Products against float64 over the decoded weights, and that a row's bits are its own. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "kernel/matmul.h"
+#include "support/rand.h"
+
+/* Random rows of any type: blocks of random codes under scales of order 0.01. */
+static uint8_t *random_weights(const tg_dtype *t, int n_out, int n_in)
+{
+    size_t row = tg_dtype_row_bytes(t, (size_t)n_in), total = row * (size_t)n_out;
+    uint8_t *w = malloc(total);
+    for (size_t at = 0; at < total; at += (size_t)t->block_bytes) {
+        uint8_t *b = w + at;
+        for (int i = 0; i < t->block_bytes; i++)
+            b[i] = (uint8_t)rand_u64();
+        float x = rand_normal();
+        uint16_t half[2] = {tg_f32_to_f16(0.01f * x), tg_f32_to_f16(0.05f * rand_normal())};
+        if (t->type == TG_F32)
+            memcpy(b, &x, 4);
+        else if (t->type == TG_BF16)
+            memcpy(b, (uint8_t *)&x + 2, 2);
+        else
+            memcpy(b, half, t->type == TG_Q4_1 ? 4 : 2);
+    }
+    return w;
+}
+
+typedef struct job {
+    const tg_rows *x;
+    const tg_product *p;
+    int n;
+    tg_matmul_mode mode;
+} job;
+
+static void program(const tg_worker *w, void *arg)
+{
+    const job *j = arg;
+    tg_matmul(w, j->x, j->p, j->n, j->mode);
+}
+
+static void run(const tg_rows *x, const tg_product *p, int n, tg_matmul_mode mode, int n_threads)
+{
+    tg_team *team;
+    assert_int_equal(tg_team_create(&team, n_threads, tg_matmul_scratch_bytes(x->n_in), NULL), TG_OK);
+    job j = {x, p, n, mode};
+    tg_team_run(team, program, &j);
+    tg_team_free(team);
+}
+
+static tg_rows random_rows(int n, int n_in)
+{
+    tg_rows x = {.n = n, .n_in = n_in};
+    x.f = malloc((size_t)n * (size_t)n_in * sizeof *x.f);
+    x.q = malloc((size_t)n * (size_t)(n_in / 32 + 1) * sizeof *x.q);
+    for (int i = 0; i < n * n_in; i++)
+        x.f[i] = rand_normal();
+    if (n_in % 32 == 0)
+        for (int r = 0; r < n; r++)
+            tg_quantize_row(x.f + (size_t)r * (size_t)n_in, n_in, x.q + (size_t)r * (size_t)(n_in / 32));
+    return x;
+}
+
+static void free_rows(tg_rows *x)
+{
+    free(x->f);
+    free(x->q);
+}
+
+/* The activation that the integer product sees, or the float one. */
+static double activation(const tg_rows *x, int r, int k, bool q8)
+{
+    const tg_q8 *b = x->q + (size_t)r * (size_t)(x->n_in / 32) + k / 32;
+    return q8 ? (double)b->d * b->q[k % 32] : (double)x->f[(size_t)r * (size_t)x->n_in + (size_t)k];
+}
+
+static void check(const tg_matrix *m, const tg_rows *x, const float *out, bool q8, double before)
+{
+    float *w = malloc((size_t)m->n_in * sizeof *w);
+    for (int o = 0; o < m->n_out; o++) {
+        m->type->to_f32(m->data + (size_t)o * m->row_bytes, w, (size_t)m->n_in);
+        for (int r = 0; r < x->n; r++) {
+            double sum = before, size = fabs(before) + 1e-6;
+            if (m->bias)
+                sum += (double)m->bias[o];
+            for (int k = 0; k < m->n_in; k++) {
+                double a = activation(x, r, k, q8);
+                sum += (double)w[k] * a;
+                size += fabs((double)w[k] * a);
+            }
+            /* Q4_1's minimum meets the sum of a block apart from its codes: their sizes add up */
+            double tolerance = (m->type->type == TG_Q4_1 ? 64 : 8) * 0x1p-24 * size + 0x1p-22;
+            double error = fabs(sum - (double)out[(size_t)r * (size_t)m->n_out + (size_t)o]);
+            if (!(error <= tolerance))
+                fail_msg("%s %d x %d, %d rows: row %d, output %d: off by %g of %g", m->type->name, m->n_out,
+                         m->n_in, x->n, r, o, error, sum);
+        }
+    }
+    free(w);
+}
+
+static void against_float64(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 180; i++) {
+        rand_state = 1 + (uint64_t)i;
+        const tg_dtype *t = &tg_dtypes[i % TG_TYPE_COUNT];
+        int n_in = t->block == 1 ? rand_int(1, 200) : 32 * rand_int(1, 8);
+        int n_out = rand_int(1, 70), n = i % 9 == 8 ? rand_int(64, 150) : rand_int(1, 20);
+        uint8_t *w = random_weights(t, n_out, n_in);
+        float *bias = malloc((size_t)n_out * sizeof *bias);
+        for (int o = 0; o < n_out; o++)
+            bias[o] = rand_normal();
+        tg_matrix m = {.data = w, .type = t, .n_out = n_out, .n_in = n_in,
+                       .row_bytes = tg_dtype_row_bytes(t, (size_t)n_in), .bias = i & 1 ? bias : NULL};
+        tg_rows x = random_rows(n, n_in);
+        float *out = malloc((size_t)n * (size_t)n_out * sizeof *out);
+        for (int mode = 0; mode < 4; mode++) {
+            tg_matmul_mode flags = {.precise = mode & 1, .blas = mode & 2};
+            bool add = i % 3 == 0;
+            for (int k = 0; k < n * n_out; k++)
+                out[k] = 1.5f;
+            tg_product p = {&m, out, (size_t)n_out, add};
+            run(&x, &p, 1, flags, 2);
+            check(&m, &x, out, tg_matmul_wants_q8(&m, flags), add ? 1.5 : 0.0);
+        }
+        free(out);
+        free_rows(&x);
+        free(bias);
+        free(w);
+    }
+}
+
+/* Rows apart or together, in any company of products, by any number of threads. */
+static void same_bits(void **state)
+{
+    (void)state;
+    for (int type = 0; type < TG_TYPE_COUNT; type++) {
+        rand_state = 77;
+        const tg_dtype *t = &tg_dtypes[type];
+        enum { N_IN = 96, N_OUT = 37, N = 33 };
+        uint8_t *w = random_weights(t, N_OUT, N_IN);
+        tg_matrix m = {.data = w, .type = t, .n_out = N_OUT, .n_in = N_IN,
+                       .row_bytes = tg_dtype_row_bytes(t, N_IN)};
+        tg_rows x = random_rows(N, N_IN);
+        static float a[N * N_OUT], b[N * N_OUT], c[N * N_OUT];
+        tg_matmul_mode mode = {.blas = true}; /* too few rows for BLAS */
+        tg_product one = {&m, a, N_OUT, false};
+        run(&x, &one, 1, mode, 1);
+        for (int threads = 1; threads <= 5; threads++) {
+            tg_product two[2] = {{&m, b, N_OUT, false}, {&m, c, N_OUT, false}};
+            run(&x, two, 2, mode, threads);
+            assert_memory_equal(a, b, sizeof a);
+            assert_memory_equal(a, c, sizeof a);
+        }
+        memset(b, 0, sizeof b);
+        for (int r = 0; r < N; r++) {
+            tg_rows row = {x.f + r * N_IN, x.q + r * (N_IN / 32), 1, N_IN};
+            tg_product p = {&m, b + r * N_OUT, N_OUT, false};
+            run(&row, &p, 1, mode, 2);
+        }
+        assert_memory_equal(a, b, sizeof a);
+        free_rows(&x);
+        free(w);
+    }
+}
+
+/* The largest codes with the largest activations: nothing saturates on the way. */
+static void extremes(void **state)
+{
+    (void)state;
+    enum { N_IN = 64 };
+    float x[N_IN], out;
+    uint8_t w[68];
+    tg_q8 q[2];
+    for (int sign = -1; sign <= 1; sign += 2) {
+        for (int i = 0; i < N_IN; i++)
+            x[i] = (float)sign;
+        tg_quantize_row(x, N_IN, q);
+        assert_int_equal(q[0].q[5], sign * 127);
+        for (int code = -128; code <= 127; code += 255) {
+            uint16_t d = tg_f32_to_f16(1.0f);
+            for (int b = 0; b < 2; b++) {
+                memcpy(w + 34 * b, &d, 2);
+                memset(w + 34 * b + 2, code, 32);
+            }
+            tg_matrix m = {.data = w, .type = &tg_dtypes[TG_Q8_0], .n_out = 1, .n_in = N_IN, .row_bytes = 68};
+            tg_rows rows = {x, q, 1, N_IN};
+            tg_product p = {&m, &out, 1, false};
+            run(&rows, &p, 1, (tg_matmul_mode){0}, 1);
+            assert_true(fabsf(out - (float)(sign * code * N_IN)) < 0.01f);
+        }
+    }
+}
+
+static void quantising(void **state)
+{
+    (void)state;
+    rand_state = 9;
+    float x[32];
+    tg_q8 q;
+    for (int i = 0; i < 200; i++) {
+        int32_t sum = 0;
+        float amax = 0;
+        for (int k = 0; k < 32; k++) {
+            x[k] = rand_normal() * powf(10.0f, (float)(i % 20 - 10));
+            amax = fabsf(x[k]) > amax ? fabsf(x[k]) : amax;
+        }
+        tg_quantize_row(x, 32, &q);
+        assert_true(q.d == amax / 127.0f);
+        for (int k = 0; k < 32; k++) {
+            sum += q.q[k];
+            assert_true(fabsf(x[k] - q.d * (float)q.q[k]) <= 0.5001f * q.d);
+        }
+        assert_int_equal(sum, q.sum);
+        assert_true(q.d_sum == q.d * (float)sum);
+    }
+    memset(x, 0, sizeof x);
+    tg_quantize_row(x, 32, &q);
+    assert_true(q.d == 0.0f && q.sum == 0);
+    static const float bad[] = {NAN, INFINITY, -INFINITY};
+    for (int i = 0; i < 3; i++) {
+        x[i * 13] = bad[i];
+        tg_quantize_row(x, 32, &q);
+        assert_true(!isfinite(q.d));
+        x[i * 13] = 0;
+    }
+}
+
+static void rows_decode(void **state)
+{
+    (void)state;
+    rand_state = 4;
+    for (int type = 0; type < TG_TYPE_COUNT; type++) {
+        const tg_dtype *t = &tg_dtypes[type];
+        int n_in = t->block == 1 ? 77 : 96;
+        uint8_t *w = random_weights(t, 3, n_in);
+        tg_matrix m = {.data = w, .type = t, .n_out = 3, .n_in = n_in,
+                       .row_bytes = tg_dtype_row_bytes(t, (size_t)n_in)};
+        float a[96], b[96];
+        for (int i = 0; i < 3; i++) {
+            t->to_f32(w + (size_t)i * m.row_bytes, a, (size_t)n_in);
+            tg_matrix_row(&m, i, b);
+            assert_memory_equal(a, b, (size_t)n_in * sizeof *a);
+        }
+        free(w);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(against_float64), cmocka_unit_test(same_bits),   cmocka_unit_test(extremes),
+        cmocka_unit_test(quantising),      cmocka_unit_test(rows_decode),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
