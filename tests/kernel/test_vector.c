@@ -127,7 +127,7 @@ static void softmax(void **state)
         float sum = tg_vector()->exps(x, max, 1, N, p);
         assert_true(fabs((double)sum - l) < 1e-5 * l && sum >= 1.0f && sum <= (float)N);
         for (int i = 0; i < N; i++)
-            assert_true(fabs((double)(p[i] / sum) - exp((double)x[i] - (double)max) / l) < 4e-7);
+            assert_true(fabs((double)(p[i] / sum) - exp((double)x[i] - (double)max) / l) < 1e-6); /* 63 sums a lane */
     }
 }
 
