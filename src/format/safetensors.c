@@ -189,7 +189,7 @@ tg_status tg_safetensors_read(tg_container *c, const tg_file *file, const char *
     uint64_t left = tg_cursor_left(&in);
     uint64_t max = left < TG_MAX_SAFETENSORS_HEADER ? left : TG_MAX_SAFETENSORS_HEADER;
     if (n == 0 || n > max) {
-        const char *like = tg_looks_like(file->data, file->size);
+        const char *like = n > left ? tg_looks_like(file->data, file->size) : NULL;
         if (like)
             return tg_fail(err, TG_E_MODEL, path, "not a safetensors file: it looks like %s", like);
         return tg_fail(err, TG_E_MODEL, path,
