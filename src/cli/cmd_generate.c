@@ -68,7 +68,7 @@ static int create_sampler(generation *g, tg_error *err)
                             .top_p = (float)opt->top_p,
                             .min_p = (float)opt->min_p,
                             .seed = opt->seed};
-    bool random = opt->temp > 0 && opt->top_k != 1;
+    bool random = opt->temp > 0 && opt->top_k != 1 && opt->n_max != 0;
     if (!opt->seed_given && random &&
         getrandom(&sampling.seed, sizeof sampling.seed, 0) != (ssize_t)sizeof sampling.seed)
         return tg_cli_fail(err, TG_E_RESOURCE, "no random seed from the system: %s",

@@ -36,9 +36,6 @@ static void put_name(report *r, const char *label, const char *value)
 static void put_config(report *r)
 {
     const tg_model_info *i = &r->info;
-    tg_output_print(r->out, "%-14s %" PRIu64 "\n", "parameters", i->n_params);
-    tg_output_print(r->out, "%-14s %.1f MiB in %d tensors\n", "weights", mib(i->weight_bytes),
-                    i->n_tensors);
     tg_output_print(r->out, "%-14s %d\n", "layers", i->n_layer);
     tg_output_print(r->out, "%-14s %d\n", "embedding", i->n_embd);
     tg_output_print(r->out, "%-14s %d of size %d, %d for keys and values\n", "heads", i->n_head,
@@ -70,11 +67,11 @@ static void put_special(report *r, const char *label, int32_t id, bool added)
 static void put_tokenizer(report *r)
 {
     tg_text_quoted model, pre;
-    if (!r->tok.model)
+    if (!r->tok.model[0])
         return;
     tg_output_print(r->out, "%-14s %s, splits %s, %d tokens, %d merges\n", "tokenizer",
                     tg_text_quote(&model, r->tok.model),
-                    tg_text_quote(&pre, r->tok.pre ? r->tok.pre : ""), r->tok.n_tokens,
+                    tg_text_quote(&pre, r->tok.pre), r->tok.n_tokens,
                     r->tok.n_merges);
     put_special(r, "begin of text", r->tok.bos, r->tok.add_bos);
     put_special(r, "end of text", r->tok.eos, r->tok.add_eos);
@@ -109,10 +106,14 @@ static void put_text(report *r)
     put_name(r, "format", r->info.format);
     put_name(r, "architecture", r->info.architecture);
     if (!r->info.supported)
-        tg_output_print(r->out, "%-14s no: this architecture cannot be run\n", "supported");
+        tg_output_print(r->out, "%-14s no (generate tells why)\n", "supported");
     put_name(r, "name", r->info.name);
     put_name(r, "license", r->info.license);
-    put_config(r);
+    tg_output_print(r->out, "%-14s %" PRIu64 "\n", "parameters", r->info.n_params);
+    tg_output_print(r->out, "%-14s %.1f MiB in %d tensors\n", "weights", mib(r->info.weight_bytes),
+                    r->info.n_tensors);
+    if (r->info.supported)
+        put_config(r);
     put_tokenizer(r);
     if (r->info.supported)
         put_memory(r);
@@ -152,7 +153,7 @@ static json_t *model_json(const tg_model_info *i)
 
 static json_t *tokenizer_json(const tg_tokenizer_info *t)
 {
-    if (!t->model)
+    if (!t->model[0])
         return json_null();
     return json_pack("{s:o, s:o, s:i, s:i, s:o, s:o, s:b, s:b}", "model", text_or_null(t->model),
                      "pre", text_or_null(t->pre), "n_tokens", t->n_tokens, "n_merges", t->n_merges,
