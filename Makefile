@@ -92,6 +92,12 @@ $(BUILD)/tests/%: tests/%.c $(LIB)
 	@mkdir -p $(@D)
 	$(LINK) -Itests -o $@ $< $(LIB) -lcmocka $(LIBS)
 
+# Tests of the command line see its parts, all but main.
+CLI_PARTS := $(filter-out %/main.o,$(CLI_OBJ))
+$(BUILD)/tests/cli/%: tests/cli/%.c $(CLI_PARTS) $(LIB)
+	@mkdir -p $(@D)
+	$(LINK) -Itests -o $@ $< $(CLI_PARTS) $(LIB) -lcmocka $(LIBS)
+
 # ---- tests ---------------------------------------------------------------------------------------
 
 check: $(TESTS) tinygpt check-layers ## every test that needs neither network nor weights

@@ -1,0 +1,23 @@
+/* commands.c - one row per command, in the order that help shows. */
+#include "cli/commands.h"
+
+#include <string.h>
+
+const tg_command tg_commands[] = {
+    {TG_CMD_GENERATE, "generate", "PROMPT", "continue a prompt", tg_cmd_generate},
+    {TG_CMD_TOKENIZE, "tokenize", "TEXT", "show a text as tokens, or tokens as text",
+     tg_cmd_tokenize},
+    {TG_CMD_LOGITS, "logits", NULL, "write what the model predicts for given tokens",
+     tg_cmd_logits},
+    {TG_CMD_INSPECT, "inspect", "MODEL", "describe a model and the memory it needs",
+     tg_cmd_inspect},
+};
+const int tg_n_commands = (int)(sizeof tg_commands / sizeof tg_commands[0]);
+
+const tg_command *tg_command_find(const char *name)
+{
+    for (int i = 0; i < tg_n_commands; i++)
+        if (!strcmp(tg_commands[i].name, name))
+            return &tg_commands[i];
+    return NULL;
+}

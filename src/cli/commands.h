@@ -1,0 +1,40 @@
+/* commands.h - the table of commands.
+ *
+ * A new command is a bit, a row in commands.c, a file cmd_<name>.c, and its bit in the rows of the
+ * option table (options.c) that it shares. */
+#ifndef TG_CLI_COMMANDS_H
+#define TG_CLI_COMMANDS_H
+
+#include "tinygpt/tinygpt.h"
+
+struct tg_options;
+
+enum {
+    TG_CMD_GENERATE = 1 << 0,
+    TG_CMD_TOKENIZE = 1 << 1,
+    TG_CMD_LOGITS = 1 << 2,
+    TG_CMD_INSPECT = 1 << 3,
+    TG_CMD_ALL = (1 << 4) - 1,
+};
+
+typedef struct tg_command {
+    unsigned bit;
+    const char *name;
+    const char *operand; /* what help calls its one argument; NULL: it takes none */
+    const char *summary;
+    /* Returns the exit status; for any but 0 and TG_EXIT_PIPE, err says why. A signal that was
+     * caught overrides it. */
+    int (*run)(const struct tg_options *opt, tg_error *err);
+} tg_command;
+
+extern const tg_command tg_commands[];
+extern const int tg_n_commands;
+
+const tg_command *tg_command_find(const char *name); /* NULL: none */
+
+int tg_cmd_generate(const struct tg_options *opt, tg_error *err);
+int tg_cmd_tokenize(const struct tg_options *opt, tg_error *err);
+int tg_cmd_logits(const struct tg_options *opt, tg_error *err);
+int tg_cmd_inspect(const struct tg_options *opt, tg_error *err);
+
+#endif

@@ -1,0 +1,185 @@
+/* engine.c - choices that several commands share: model, context, threads. */
+#include "cli/engine.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/prompt.h"
+#include "cli/text.h"
+
+/* Limits that the library sets as well: tokens of a context, bytes of one token. */
+enum { CONTEXT_MAX = 1 << 20, TOKEN_BYTES_MAX = 4096 };
+
+/* ---- model ------------------------------------------------------------------------------------
+ */
+
+/* The model that comes with tinygpt: in the tree that the program was built in, up to two folders
+ * above it (build/release/tinygpt), or where `make install` puts it. False when there is none. */
+static bool find_default(char *path, size_t room)
+{
+    static const char *const places[] = {"models/tales.gguf", "../models/tales.gguf",
+                                         "../../models/tales.gguf", "../share/tinygpt/tales.gguf"};
+    char self[4096];
+    ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
+    if (n <= 0)
+        return false;
+    self[n] = '\0';
+    char *slash = strrchr(self, '/');
+    if (!slash)
+        return false;
+    *slash = '\0';
+    for (size_t i = 0; i < sizeof places / sizeof places[0]; i++) {
+        int len = snprintf(path, room, "%s/%s", self, places[i]);
+        if (len > 0 && (size_t)len < room && access(path, R_OK) == 0)
+            return true;
+    }
+    return false;
+}
+
+int tg_engine_load(tg_model **model, const char *path, const tg_options *opt, unsigned flags,
+                   tg_error *err)
+{
+    char found[4200];
+    tg_text_quoted q;
+    *model = NULL;
+    if (path && opt->model)
+        return tg_cli_fail(err, TG_E_USAGE, "the model is given twice: as %s and with -m",
+                           tg_text_quote(&q, path));
+    if (!path)
+        path = opt->model;
+    if (!path)
+        path = getenv("TINYGPT_MODEL");
+    if (!path || !path[0]) {
+        if (!find_default(found, sizeof found))
+            return tg_cli_fail(err, TG_E_IO,
+                               "no model: give one with -m or in TINYGPT_MODEL (the default, "
+                               "models/tales.gguf, is not beside the program)");
+        path = found;
+    }
+    double begun = tg_seconds();
+    int status = (int)tg_model_load(model, path, flags | (opt->no_mmap ? TG_LOAD_NO_MMAP : 0), err);
+    if (!status && opt->verbose)
+        tg_say_note("model %s, loaded in %.3f s", tg_text_quote(&q, path), tg_seconds() - begun);
+    return status;
+}
+
+/* ---- text -------------------------------------------------------------------------------------
+ */
+
+size_t tg_engine_max_text(const tg_model *model, const tg_options *opt)
+{
+    tg_model_info info;
+    tg_model_get_info(model, &info);
+    int n_ctx = opt->n_ctx > info.n_ctx_train ? opt->n_ctx : info.n_ctx_train;
+    return (size_t)(n_ctx < CONTEXT_MAX ? n_ctx : CONTEXT_MAX) * TOKEN_BYTES_MAX;
+}
+
+int tg_engine_encode(int32_t **ids, size_t *n, tg_prompt *prompt, const tg_model *model,
+                     const tg_options *opt, size_t max_bytes, tg_error *err)
+{
+    tg_prompt text;
+    size_t n_dropped = 0;
+    int status = tg_prompt_read(&text, opt, max_bytes, err);
+    if (status)
+        return status;
+    unsigned flags = (opt->no_bos ? 0 : TG_TOK_BOS) | (opt->special ? TG_TOK_SPECIAL : 0);
+    status = (int)tg_tokenize(model, text.bytes ? text.bytes : "", text.n, flags, ids, n,
+                              &n_dropped, err);
+    if (!status && n_dropped > 0)
+        tg_say_warning(
+            "%zu byte%s of the text cannot be expressed in the vocabulary and %s left out",
+            n_dropped, n_dropped == 1 ? "" : "s", n_dropped == 1 ? "is" : "are");
+    if (!status && prompt)
+        *prompt = text;
+    else
+        tg_prompt_free(&text);
+    return status;
+}
+
+/* ---- session ----------------------------------------------------------------------------------
+ */
+
+int tg_engine_context(int *n_ctx, const tg_model *model, const tg_options *opt, size_t n_prompt,
+                      int n_more, tg_error *err)
+{
+    tg_model_info info;
+    tg_model_get_info(model, &info);
+    int trained = info.n_ctx_train;
+    uint64_t need = (uint64_t)n_prompt + (uint64_t)(n_more < 0 ? 0 : n_more);
+    if (opt->n_ctx > trained && info.positions_bounded)
+        return tg_cli_fail(err, TG_E_USAGE,
+                           "-c %d is more than the %d positions that this model has", opt->n_ctx,
+                           trained);
+    if (opt->n_ctx)
+        *n_ctx = opt->n_ctx;
+    else if (n_more < 0 || need > (uint64_t)trained)
+        *n_ctx = trained;
+    else
+        *n_ctx = (int)((need + 255) / 256 * 256);
+    if (!opt->n_ctx && *n_ctx > trained)
+        *n_ctx = trained;
+    if (n_prompt > (size_t)*n_ctx)
+        return tg_cli_fail(
+            err, TG_E_USAGE, "the prompt has %zu tokens and the context %d positions%s", n_prompt,
+            *n_ctx, *n_ctx < trained || !info.positions_bounded ? " (-c sets it)" : "");
+    if (*n_ctx > trained && (n_more < 0 || need > (uint64_t)trained))
+        tg_say_warning("going past the %d positions that the model was trained for: expect less",
+                       trained);
+    return TG_OK;
+}
+
+/* The first number of OMP_NUM_THREADS; 0, the library's choice, when it is not set or makes no
+ * sense, as OpenMP itself has it. */
+static int threads_of_environment(void)
+{
+    const char *text = getenv("OMP_NUM_THREADS");
+    char first[8];
+    int64_t n;
+    if (!text)
+        return 0;
+    snprintf(first, sizeof first, "%.*s", (int)strcspn(text, ", "), text);
+    return tg_number_int(first, 1, 512, &n) ? (int)n : 0;
+}
+
+static int n_cpus(void)
+{
+    cpu_set_t set;
+    return sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : CPU_SETSIZE;
+}
+
+tg_session_params tg_engine_params(const tg_options *opt, int n_ctx)
+{
+    return (tg_session_params){
+        .n_threads = opt->n_threads ? opt->n_threads : threads_of_environment(),
+        .n_ctx = n_ctx,
+        .n_batch = opt->n_batch,
+        .n_seq_max = 1,
+        .type_k = (tg_kv_type)(opt->kv_type_k >= 0 ? opt->kv_type_k : opt->kv_type),
+        .type_v = (tg_kv_type)(opt->kv_type_v >= 0 ? opt->kv_type_v : opt->kv_type),
+        .precise = opt->precise,
+        .no_blas = opt->blas != 0,
+    };
+}
+
+int tg_engine_session(tg_session **session, const tg_model *model, const tg_options *opt, int n_ctx,
+                      tg_error *err)
+{
+    tg_session_params params = tg_engine_params(opt, n_ctx);
+    tg_session_info info;
+    if (opt->n_threads > n_cpus())
+        tg_say_warning("%d threads on %d processors", opt->n_threads, n_cpus());
+    *session = NULL;
+    int status = (int)tg_session_create(session, model, &params, err);
+    if (status || !opt->verbose)
+        return status;
+    tg_session_get_info(*session, &info);
+    tg_say_note("%d thread%s, %s kernels, context %d, batch %d", info.n_threads,
+                info.n_threads == 1 ? "" : "s", info.isa, info.n_ctx, info.n_batch);
+    tg_say_note("memory: cache %.1f MiB when full, scratch %.1f MiB",
+                (double)info.kv_bytes / 1048576, (double)info.scratch_bytes / 1048576);
+    return TG_OK;
+}

@@ -1,0 +1,31 @@
+/* engine.h - from options to a loaded model, the tokens of a text, and an open session. */
+#ifndef TG_CLI_ENGINE_H
+#define TG_CLI_ENGINE_H
+
+#include "cli/options.h"
+
+/* Loads what -m names, else TINYGPT_MODEL, else the model that comes with the program. An operand
+ * of `inspect` is passed as `path`; NULL elsewhere. */
+int tg_engine_load(tg_model **model, const char *path, const tg_options *opt, unsigned flags,
+                   tg_error *err);
+
+/* Reads the text of the options and encodes it. *ids (tg_free) holds *n; warns of bytes that the
+ * vocabulary cannot express. `prompt`, when not NULL, receives the text itself (tg_prompt_free). */
+struct tg_prompt;
+int tg_engine_encode(int32_t **ids, size_t *n, struct tg_prompt *prompt, const tg_model *model,
+                     const tg_options *opt, size_t max_bytes, tg_error *err);
+
+/* Bytes above which no text can fit the context that the options allow. */
+size_t tg_engine_max_text(const tg_model *model, const tg_options *opt);
+
+/* The context for n_prompt tokens and n_more after them (-1: as many as there is room for): what -c
+ * says, or the need rounded up to 256 and at most the trained length. TG_E_USAGE when the prompt
+ * does not fit, or learned positions end before. */
+int tg_engine_context(int *n_ctx, const tg_model *model, const tg_options *opt, size_t n_prompt,
+                      int n_more, tg_error *err);
+
+tg_session_params tg_engine_params(const tg_options *opt, int n_ctx);
+int tg_engine_session(tg_session **session, const tg_model *model, const tg_options *opt, int n_ctx,
+                      tg_error *err);
+
+#endif

@@ -1,0 +1,97 @@
+/* options.h - the one option table: parsing, defaults, ranges, suggestions and help come from it.
+ */
+#ifndef TG_CLI_OPTIONS_H
+#define TG_CLI_OPTIONS_H
+
+#include "cli/commands.h"
+#include "cli/output.h"
+
+/* What the command line said, defaults filled in. Strings are borrowed from argv. */
+typedef struct tg_options {
+    const tg_command *command;
+    const char *operand; /* the one argument that is no option, or NULL */
+
+    /* common */
+    bool help, version, quiet, verbose, no_mmap;
+    const char *model; /* NULL: the default one */
+
+    /* evaluation */
+    int n_threads; /* 0: chosen by the library */
+    int n_ctx;     /* 0: what is needed */
+    int n_batch;
+    int kv_type, kv_type_k, kv_type_v; /* tg_kv_type; the last two -1 when not given */
+    bool precise;
+    int blas; /* 0: on, 1: off */
+
+    /* the text */
+    const char *prompt, *file;
+    bool no_stdin, chomp, special, no_bos;
+
+    /* generate */
+    int n_max; /* -1: to the end of the context */
+    double temp, top_p, min_p;
+    int top_k;
+    bool seed_given;
+    uint64_t seed;
+    bool ignore_eos, echo, stats;
+
+    /* tokenize */
+    bool ids, count;
+    const char *decode;
+
+    /* logits */
+    const char *ids_text; /* the ids, spelled out */
+    bool all;
+    int format; /* TG_FORMAT_... */
+    int top;
+    const char *output;
+
+    /* inspect */
+    bool tensors;
+
+    bool json; /* tokenize, inspect */
+} tg_options;
+
+enum { TG_FORMAT_TEXT, TG_FORMAT_JSON, TG_FORMAT_NPY }; /* in the order of the table's words */
+
+typedef enum tg_option_kind {
+    TG_OPTION_FLAG,   /* bool */
+    TG_OPTION_INT,    /* int */
+    TG_OPTION_REAL,   /* double */
+    TG_OPTION_SEED,   /* uint64_t, and a bool seed_given */
+    TG_OPTION_TEXT,   /* const char * */
+    TG_OPTION_CHOICE, /* int, the index of the word; -1 when absent without a default */
+} tg_option_kind;
+
+typedef struct tg_option {
+    const char *name; /* the long form, without its dashes */
+    char letter;      /* the short form, or 0 */
+    unsigned commands;
+    tg_option_kind kind;
+    size_t field;       /* its offset in tg_options */
+    const char *arg;    /* help's word for the argument; of a choice, the words it takes: a|b|c */
+    double min, max;    /* of numbers, both allowed */
+    const char *preset; /* the default, as it would be typed; NULL: absent, and the field zero */
+    const char *help;
+} tg_option;
+
+extern const tg_option tg_option_table[];
+extern const int tg_n_options;
+
+/* Reads argv[1 ..] for a command; argv[0] is not looked at. On -h and --version it stops there.
+ * Errors are TG_E_USAGE and one line that names what is allowed. */
+int tg_options_parse(tg_options *opt, const tg_command *command, int argc, char **argv,
+                     tg_error *err);
+
+/* Decimal, with "." as the point in every locale; no sign but "-", no blanks, no hexadecimal, no
+ * infinities. False when the text is none or the value outside [min, max]. */
+bool tg_number_int(const char *text, int64_t min, int64_t max, int64_t *value);
+bool tg_number_u64(const char *text, uint64_t *value);
+bool tg_number_real(const char *text, double min, double max, double *value);
+
+/* The name nearest to a mistyped one among n, or NULL when none is near. names[i] may be NULL. */
+const char *tg_options_nearest(const char *typed, const char *const *names, int n);
+
+void tg_options_help(tg_output *out, const tg_command *command); /* NULL: the program's */
+
+#endif

@@ -1,0 +1,62 @@
+/* signals.c - the handlers do three things: set a flag, interrupt the session, or leave. */
+#include "cli/signals.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stddef.h>
+#include <unistd.h>
+
+static volatile sig_atomic_t caught;
+static tg_session *volatile watched;
+
+static void on_end(int number)
+{
+    int saved = errno;
+    tg_session *session = watched;
+    if (caught || !session)
+        _exit(128 + number);
+    caught = number;
+    tg_session_interrupt(session);
+    errno = saved;
+}
+
+/* A page of a mapped file is gone: someone cut the file short. */
+static void on_bus(int number)
+{
+    static const char line[] =
+        "tinygpt: error: the model file was cut short while in use (--no-mmap reads it first)\n";
+    (void)number;
+    ssize_t did = write(STDERR_FILENO, line, sizeof line - 1);
+    (void)did;
+    _exit(TG_E_IO);
+}
+
+static void install(int number, void (*handler)(int))
+{
+    struct sigaction old, action = {.sa_handler = handler};
+    /* What the parent had ignored stays ignored: nohup, and jobs in the background. */
+    if (sigaction(number, NULL, &old) == 0 && old.sa_handler == SIG_IGN)
+        return;
+    sigemptyset(&action.sa_mask);
+    sigaction(number, &action, NULL); /* no SA_RESTART: a blocked write must come back */
+}
+
+void tg_signals_install(void)
+{
+    install(SIGINT, on_end);
+    install(SIGTERM, on_end);
+    install(SIGHUP, on_end);
+    install(SIGBUS, on_bus);
+    install(SIGPIPE, SIG_IGN);
+    install(SIGXFSZ, SIG_IGN);
+}
+
+void tg_signals_watch(tg_session *session)
+{
+    watched = session;
+}
+
+int tg_signals_caught(void)
+{
+    return caught;
+}

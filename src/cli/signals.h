@@ -1,0 +1,18 @@
+/* signals.h - how a run ends from outside. */
+#ifndef TG_CLI_SIGNALS_H
+#define TG_CLI_SIGNALS_H
+
+#include "tinygpt/tinygpt.h"
+
+/* SIGINT, SIGTERM and SIGHUP end the process with 128 + their number: at once, or, while a session
+ * is watched, by the flag below; a second one ends it at once in any case. SIGPIPE and SIGXFSZ are
+ * ignored, so that writes report what happened. */
+void tg_signals_install(void);
+
+/* From here on the first signal interrupts the session and is told by tg_signals_caught, which the
+ * caller asks between tokens. NULL: no session any more. */
+void tg_signals_watch(tg_session *session);
+
+int tg_signals_caught(void); /* number of the signal, or 0 */
+
+#endif

@@ -1,0 +1,37 @@
+/* terminal.h - what people are told: messages and progress, all on stderr.
+ *
+ * Every message is one line, written at once: "tinygpt: error: ...", "tinygpt: warning: ...",
+ * "tinygpt: ...". Strings from outside must have passed tg_text_quote or come from a tg_error. */
+#ifndef TG_CLI_TERMINAL_H
+#define TG_CLI_TERMINAL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "tinygpt/tinygpt.h"
+
+#define TG_PRINTF(fmt, args) __attribute__((format(printf, fmt, args)))
+
+/* Fills err and returns `status`, so that failing is one statement. */
+int tg_cli_fail(tg_error *err, int status, const char *fmt, ...) TG_PRINTF(3, 4);
+int tg_cli_fail_memory(tg_error *err, size_t n_bytes, const char *purpose);
+
+void tg_say_error(const char *fmt, ...) TG_PRINTF(1, 2);
+void tg_say_warning(const char *fmt, ...) TG_PRINTF(1, 2); /* silent under -q */
+void tg_say_note(const char *fmt, ...) TG_PRINTF(1, 2);    /* silent under -q */
+void tg_say_line(const char *fmt, ...) TG_PRINTF(1, 2);    /* as it is: asked for by an option */
+void tg_say_quiet(bool quiet);                             /* -q: errors alone */
+
+/* Seconds on a clock that never runs backwards. */
+double tg_seconds(void);
+
+/* One line that is written over itself: only when stderr is a terminal, not under -q, and only for
+ * what takes longer than a second. Zeroed before use. */
+typedef struct tg_progress {
+    double begun, shown; /* seconds; 0: not yet */
+} tg_progress;
+
+void tg_progress_show(tg_progress *progress, const char *what, int64_t done, int64_t of);
+void tg_progress_clear(tg_progress *progress);
+
+#endif

@@ -1,0 +1,40 @@
+#!/bin/sh
+# What inspect tells, in both forms.
+. "$(dirname "$0")/../support/cli.sh"
+need_model
+need_python
+
+run inspect
+status 0
+err ''
+for label in model format architecture parameters weights layers embedding heads feed-forward \
+    vocabulary 'trained for' positions tokenizer 'begin of text' 'end of text' memory; do
+    ok "$label is told" grep -q "^$label  *[^ ]" "$T/out"
+done
+cp "$T/out" "$T/plain"
+run inspect "$MODEL"
+status 0
+run inspect -m "$MODEL"
+status 0
+run inspect --tensors
+status 0
+ok "tensors are listed" [ "$(wc -l <"$T/out")" -gt $(($(wc -l <"$T/plain") + 10)) ]
+
+run inspect --json --tensors -c 512
+cp "$T/out" "$T/512"
+run inspect --json --tensors -c 1024 --kv-type f32
+status 0
+err ''
+ok "JSON" "$PYTHON" - "$T/out" "$T/512" <<'END'
+import json, math, sys
+more, less = (json.load(open(name)) for name in sys.argv[1:])
+assert more["supported"] is True
+assert len(more["tensors"]) == more["n_tensors"]
+assert sum(t["bytes"] for t in more["tensors"]) == more["weight_bytes"]
+assert sum(math.prod(t["shape"]) for t in more["tensors"]) == more["n_params"]
+assert more["memory"]["n_ctx"] == 1024 and less["memory"]["n_ctx"] == 512
+assert more["memory"]["kv_bytes"] == 4 * less["memory"]["kv_bytes"] > 0
+assert more["tokenizer"]["n_tokens"] == more["n_vocab"]
+END
+
+finish

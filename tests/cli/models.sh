@@ -1,0 +1,99 @@
+#!/bin/sh
+# Which model is used, and one clear line for each that cannot be.
+. "$(dirname "$0")/../support/cli.sh"
+
+# not there, or nothing that could be read
+run generate -m "$T/missing.gguf" "Once"
+status 9
+out ''
+one_error
+err_has "$T/missing.gguf"
+
+: >"$T/empty"
+printf 'GGUF' >"$T/short"
+printf 'hello, this is no model at all, whatever it is called' >"$T/text"
+printf 'version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n' >"$T/lfs"
+printf '<!DOCTYPE html><html><body>404</body></html>' >"$T/html"
+printf 'PK\003\004aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa' >"$T/zip"
+printf '{"model_type": "gpt2", "n_layer": 12, "n_embd": 768}' >"$T/json"
+mkdir "$T/folder"
+for file in empty short text lfs html zip json folder; do
+    for command in "generate x" "tokenize x" "logits --ids 1" "inspect"; do
+        # shellcheck disable=SC2086
+        run $command -m "$T/$file"
+        status 3
+        out ''
+        one_error
+        err_has "$T/$file"
+    done
+done
+mkfifo "$T/fifo"
+run generate -m "$T/fifo" x # must not block
+status 3
+one_error
+run generate -m /dev/null x
+status 3
+one_error
+
+need_model
+
+# cut anywhere
+size=$(wc -c <"$MODEL")
+for n in 1 23 24 100 5000 $((size / 2)) $((size - 1)); do
+    head -c "$n" "$MODEL" >"$T/cut"
+    run generate -m "$T/cut" x
+    status 3
+    out ''
+    one_error
+done
+
+# the choice: -m, TINYGPT_MODEL, the tree of the program, the installed share folder
+TINYGPT_MODEL=$T/env run generate x
+status 9
+err_has "$T/env"
+TINYGPT_MODEL=$T/env run generate -n 0 -m "$MODEL" x
+status 0
+TINYGPT_MODEL=$T/env run generate -m "$T/option" x
+status 9
+err_has "$T/option"
+TINYGPT_MODEL='' run generate -n 0 x
+status 0
+
+mkdir -p "$T/alone/bin" "$T/tree/build/release" "$T/tree/models" "$T/prefix/bin" "$T/prefix/share/tinygpt"
+for folder in alone/bin tree/build/release tree prefix/bin; do
+    cp "$TINYGPT" "$T/$folder/tinygpt"
+done
+program=$TINYGPT
+TINYGPT=$T/alone/bin/tinygpt
+run generate -n 0 x
+status 9
+one_error
+err_has 'no model: give one with -m or in TINYGPT_MODEL'
+cp "$MODEL" "$T/tree/models"
+cp "$MODEL" "$T/prefix/share/tinygpt"
+for folder in tree/build/release tree prefix/bin; do
+    TINYGPT=$T/$folder/tinygpt
+    run generate -n 0 x
+    status 0
+    err ''
+done
+TINYGPT=$program
+
+# names with blanks and letters beyond ASCII
+cp "$MODEL" "$T/ein schönes Modell.gguf"
+run generate -n 0 -m "$T/ein schönes Modell.gguf" x
+status 0
+
+# weights that are no numbers: found while running, never sampled from
+if command -v "$PYTHON" >/dev/null 2>&1; then
+    "$PYTHON" tests/support/spoil.py "$MODEL" "$T/nan.gguf"
+    run generate -m "$T/nan.gguf" -n 3 x
+    status 8
+    out ''
+    ok "the position is told" grep -q '^tinygpt: error: .*position' "$T/err"
+    run logits -m "$T/nan.gguf" --ids 1 --format npy -o "$T/nan.npy"
+    status 8
+    ok "no file" [ ! -e "$T/nan.npy" ]
+fi
+
+finish

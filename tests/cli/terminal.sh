@@ -1,0 +1,73 @@
+#!/bin/sh
+# What a terminal gets, against what a pipe gets.
+. "$(dirname "$0")/../support/cli.sh"
+need_model
+need_python
+
+# run_tty [-i] ARGS...: stdout on a terminal; with -i stdin as well
+run_tty() {
+    stdin=
+    [ "$1" = -i ] && stdin=-i && shift
+    echo "on a terminal: tinygpt $*" >"$T/what"
+    "$PYTHON" tests/support/on_terminal.py $stdin "$TINYGPT" "$@" >"$T/out" 2>"$T/err" </dev/null
+    echo $? >"$T/rc"
+}
+
+# whole lines, so that the shell's prompt stands where it should
+run_tty generate -n 0 --echo 'a text'
+status 0
+out 'a text
+'
+run_tty generate -n 0 --echo 'a line
+'
+out 'a line
+'
+run_tty generate -n 0 'a text'
+out ''
+
+# control bytes are shown, not obeyed; newline and tab pass
+printf 'a\033[2Jb\r\tc\n\007\302\2331m\177' >"$T/text"
+run_tty generate -n 0 --echo -f "$T/text"
+status 0
+out 'a\x1B[2Jb\x0D	c
+\x07\xC2\x9B1m\x7F
+'
+run generate -n 0 --echo -f "$T/text"
+out_is "$T/text"
+
+# bad UTF-8 and incomplete tails are U+FFFD there, and untouched in a pipe
+printf 'caf\303\251 \377 \345\255\345\255\227 \360\237' >"$T/text"
+run_tty generate -n 0 --echo -f "$T/text"
+out 'café � �字 �
+'
+run generate -n 0 --echo -f "$T/text"
+out_is "$T/text"
+
+# a character that several tokens make comes whole: bytes decoded one by one
+ids=$(printf '\345\255\227\360\237\231\202' | "$TINYGPT" tokenize --ids --no-bos -f -)
+run_tty tokenize --decode "$ids"
+out '字🙂
+'
+
+# generated text is the same on both
+run generate -n 30 --temp 0 "Once upon a time"
+{ cat "$T/out" && echo; } >"$T/plain"
+run_tty generate -n 30 --temp 0 "Once upon a time"
+out_is "$T/plain"
+
+# nothing to read from, and nothing that a terminal can show
+run_tty -i generate
+status 2
+one_error
+err_has 'no text: give it as an argument'
+run_tty -i tokenize
+status 2
+run_tty logits --ids 1 --format npy
+status 2
+err 'tinygpt: error: npy is no text for a terminal: use -o FILE or a pipe'
+run_tty -i generate -n 0 --echo 'not joined'
+status 0
+out 'not joined
+'
+
+finish

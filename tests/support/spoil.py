@@ -1,0 +1,56 @@
+"""Copies a GGUF file and makes the first value of its output norm a NaN: spoil.py IN OUT."""
+import struct
+import sys
+
+SIZES = {0: 1, 1: 1, 2: 2, 3: 2, 4: 4, 5: 4, 6: 4, 7: 1, 10: 8, 11: 8, 12: 8}
+STRING, ARRAY = 8, 9
+
+data = bytearray(open(sys.argv[1], "rb").read())
+at = 0
+
+
+def number(form):
+    global at
+    (value,) = struct.unpack_from("<" + form, data, at)
+    at += struct.calcsize(form)
+    return value
+
+
+def string():
+    global at
+    n = number("Q")
+    at += n
+    return bytes(data[at - n : at])
+
+
+def skip(kind):
+    global at
+    if kind == STRING:
+        string()
+    elif kind == ARRAY:
+        kind, n = number("I"), number("Q")
+        for _ in range(n):
+            skip(kind)
+    else:
+        at += SIZES[kind]
+
+
+at = 8
+n_tensors, n_pairs = number("Q"), number("Q")
+alignment = 32
+for _ in range(n_pairs):
+    key, kind = string(), number("I")
+    if key == b"general.alignment":
+        alignment = struct.unpack_from("<I", data, at)[0]
+    skip(kind)
+offset = None
+for _ in range(n_tensors):
+    name, n_dim = string(), number("I")
+    at += 8 * n_dim
+    kind, where = number("I"), number("Q")
+    if name == b"output_norm.weight":
+        assert kind == 0, "float32 is expected"
+        offset = where
+start = (at + alignment - 1) // alignment * alignment + offset
+data[start : start + 4] = b"\xff\xff\xff\xff"
+open(sys.argv[2], "wb").write(data)
