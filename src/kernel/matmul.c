@@ -64,7 +64,7 @@ static void panel_unit(const tg_worker *w, const tg_rows *x, const tg_product *p
     for (int i = 0; i < TG_PANEL; i++) /* a panel that is not full repeats its last row */
         row[i] = m->data + (size_t)(first + (i < n_valid ? i : n_valid - 1)) * m->row_bytes;
     tg_panel_block *panel = w->scratch;
-    k->unpack[m->type->type](row, n_blocks, panel);
+    k->unpack[m->type->type](row, TG_PANEL * m->row_bytes, n_blocks, panel);
     k->panel[m->type->type](panel, x->q, x->n, n_blocks, p, first, n_valid);
 }
 
@@ -126,10 +126,21 @@ static size_t divide_up(int n, int by)
     return (size_t)((n + by - 1) / by);
 }
 
+static void run_unit(const tg_worker *w, const tg_rows *x, const tg_product *p, tg_matmul_mode mode,
+                     bool blas, size_t unit, size_t row_parts)
+{
+    if (blas)
+        blas_unit(w, x, p, (int)(unit % row_parts) * BLAS_ROWS, (int)(unit / row_parts) * BLAS_OUT);
+    else if (tg_matmul_wants_q8(p->w, mode))
+        panel_unit(w, x, p, (int)unit * TG_PANEL);
+    else
+        float_unit(w, x, p, (int)unit * TG_PANEL);
+}
+
 void tg_matmul(const tg_worker *w, const tg_rows *x, const tg_product *products, int n_products,
                tg_matmul_mode mode)
 {
-    enum { PRODUCTS_MAX = 4 };
+    enum { PRODUCTS_MAX = 4, RUN_MAX = 16, RUNS_EACH = 4 };
     bool blas[PRODUCTS_MAX];
     size_t end[PRODUCTS_MAX], n_units = 0, row_parts = divide_up(x->n, BLAS_ROWS);
     for (int i = 0; i < n_products; i++) {
@@ -138,17 +149,16 @@ void tg_matmul(const tg_worker *w, const tg_rows *x, const tg_product *products,
         n_units += blas[i] ? divide_up(m->n_out, BLAS_OUT) * row_parts : divide_up(m->n_out, TG_PANEL);
         end[i] = n_units;
     }
-    for (size_t unit; (unit = tg_take(w)) < n_units;) {
-        int i = 0;
-        while (unit >= end[i])
-            i++;
-        size_t u = i ? unit - end[i - 1] : unit;
-        const tg_product *p = products + i;
-        if (blas[i])
-            blas_unit(w, x, p, (int)(u % row_parts) * BLAS_ROWS, (int)(u / row_parts) * BLAS_OUT);
-        else if (tg_matmul_wants_q8(p->w, mode))
-            panel_unit(w, x, p, (int)u * TG_PANEL);
-        else
-            float_unit(w, x, p, (int)u * TG_PANEL);
+    /* Neighbouring units are taken in runs, so that a thread reads its weights as a stream; short ones,
+     * so that a thread that is held up does not hold up the others. */
+    size_t run = n_units / (size_t)(RUNS_EACH * w->size);
+    run = run < 1 ? 1 : run > RUN_MAX ? RUN_MAX : run;
+    for (size_t first; (first = tg_take(w) * run) < n_units;) {
+        for (size_t unit = first; unit < first + run && unit < n_units; unit++) {
+            int i = 0;
+            while (unit >= end[i])
+                i++;
+            run_unit(w, x, products + i, mode, blas[i], i ? unit - end[i - 1] : unit, row_parts);
+        }
     }
 }

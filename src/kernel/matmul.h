@@ -79,8 +79,9 @@ typedef struct tg_panel_block {
 } tg_panel_block;
 
 typedef struct tg_matmul_kernels {
-    /* n_blocks blocks of the 16 rows at row[], from their start. NULL for float types. */
-    void (*unpack[TG_TYPE_COUNT])(const uint8_t *const row[TG_PANEL], int n_blocks,
+    /* n_blocks blocks of the 16 rows at row[], from their start; the panel that is likely to be wanted
+     * next begins `next` bytes behind row[0]. NULL for float types. */
+    void (*unpack[TG_TYPE_COUNT])(const uint8_t *const row[TG_PANEL], size_t next, int n_blocks,
                                   tg_panel_block *out);
     /* out[r][0..n_valid) for n rows of activations, each n_blocks blocks. */
     void (*panel[TG_TYPE_COUNT])(const tg_panel_block *panel, const tg_q8 *x, int n, int n_blocks,
