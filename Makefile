@@ -29,22 +29,19 @@ IS_X86   := $(filter x86_64%,$(MACHINE))
 
 # One body, compiled once per instruction set; src/kernel/isa.h names the levels.
 LEVELS := scalar $(if $(IS_X86),avx2 avx512)
-ISA_scalar := -O3
-ISA_avx2   := -O3 -mavx2 -mfma -mf16c
-ISA_avx512 := -O3 -mavx2 -mfma -mf16c -mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx512vnni \
+BODY_OPT := $(if $(filter release,$(MODE)),-O3)
+ISA_scalar := $(BODY_OPT) $(if $(filter asan,$(MODE)),-O0)
+ISA_avx2   := $(BODY_OPT) -mavx2 -mfma -mf16c
+ISA_avx512 := $(ISA_avx2) -mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx512vnni \
               -mprefer-vector-width=512
-ifeq ($(MODE),debug)
-ISA_scalar += -O1
-ISA_avx2   += -O1
-ISA_avx512 += -O1
-endif
 
 # The OpenMP build of OpenBLAS: Debian's alternatives may point the plain name at another build.
 BLAS_DIR := $(wildcard /usr/lib/$(subst -pc-,-,$(MACHINE))/openblas-openmp)
 # clang: its own OpenMP run time goes first, or OpenBLAS brings a second one.
 LIBS := $(if $(IS_CLANG),-lomp) $(if $(BLAS_DIR),-L$(BLAS_DIR)) -lopenblas -ljansson -lm -lpthread
 
-ALL_CFLAGS = $(BASE) $(WARN) $(OPT_$(MODE)) $(CPPFLAGS) $(CFLAGS)
+OUR_CFLAGS = $(BASE) $(WARN) $(OPT_$(MODE))
+ALL_CFLAGS = $(OUR_CFLAGS) $(CPPFLAGS) $(CFLAGS)
 LINK       = $(CC) $(ALL_CFLAGS) $(LINK_$(MODE)) $(LDFLAGS)
 
 # ---- sources -------------------------------------------------------------------------------------
@@ -80,7 +77,7 @@ $(LIB): $(LIB_OBJ)
 define body_rule
 $(BUILD)/%.$(1).o: %.c
 	@mkdir -p $$(@D)
-	$$(CC) $$(ALL_CFLAGS) $$(ISA_$(1)) -DTG_ISA_LEVEL=TG_ISA_$(1) -DTG_ISA_NAME=$(1) -c -o $$@ $$<
+	$$(CC) $$(OUR_CFLAGS) $$(ISA_$(1)) $$(CPPFLAGS) $$(CFLAGS) -DTG_ISA_LEVEL=TG_ISA_$(1) -DTG_ISA_NAME=$(1) -c -o $$@ $$<
 endef
 $(foreach l,$(LEVELS),$(eval $(call body_rule,$(l))))
 

@@ -16,8 +16,14 @@
 
 enum { VLEN = 16 };
 
-/* clang-format off */
+/* Everything is inlined where speed counts; plain C under the sanitizers would take minutes to compile. */
+#if defined(TG_DEBUG) && TG_ISA_LEVEL == TG_ISA_scalar
+#define VEC static inline
+#else
 #define VEC static inline __attribute__((always_inline))
+#endif
+
+/* clang-format off */
 
 #if TG_ISA_LEVEL == TG_ISA_avx512
 /* ---- AVX-512 ----------------------------------------------------------------------------- */
