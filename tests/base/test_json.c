@@ -38,9 +38,16 @@ static void values(void **state)
     (void)state;
     static const struct {
         const char *text, *type;
-    } rows[] = {{"{}", "object"},    {" [1] ", "array"},  {"\"a\"", "string"},  {"-7", "integer"},
-                {"1.0", "number"},   {"1e-05", "number"}, {"true", "boolean"},  {"false", "boolean"},
-                {"null", "null"},    {"\xef\xbb\xbf{}", "object"},
+    } rows[] = {{"{}", "object"},
+                {" [1] ", "array"},
+                {"\"a\"", "string"},
+                {"-7", "integer"},
+                {"1.0", "number"},
+                {"1e-05", "number"},
+                {"true", "boolean"},
+                {"false", "boolean"},
+                {"null", "null"},
+                {"\xef\xbb\xbf{}", "object"},
                 {"9223372036854775807", "integer"}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         json_t *v = accepted(rows[i].text);
@@ -48,7 +55,8 @@ static void values(void **state)
         json_decref(v);
     }
     json_t *v = accepted("{\"\\u00e9\\ud83d\\ude00\\n\": \"]}[{\\\"\\\\\"}");
-    assert_string_equal(json_string_value(json_object_get(v, "\xc3\xa9\xf0\x9f\x98\x80\n")), "]}[{\"\\");
+    assert_string_equal(json_string_value(json_object_get(v, "\xc3\xa9\xf0\x9f\x98\x80\n")),
+                        "]}[{\"\\");
     json_decref(v);
 }
 
@@ -56,12 +64,53 @@ static void m36_malformed(void **state)
 {
     (void)state;
     static const char *const bad[] = {
-        "",       " ",       "{",         "[1,]",      "{\"a\":1,}", "{\"a\"}",   "[1 2]",
-        "{a:1}",  "// x\n1", "/**/1",     "\"a",       "\"a\nb\"",   "\"\\x\"",   "\"\\ud800\"",
-        "\"\\udc00\"", "\"\\ud800\\ud800\"", "\"\\u12g4\"", "\"\\u0000\"", "{\"\\u0000\":1}", "NaN",
-        "Infinity", "-Infinity", "01", "-", "1.", ".5", "+1", "0x10", "1e", "1e400", "tru", "True", "'a'",
-        "1 1", "{} x", "]", "[[]", "9223372036854775808", "18446744073709551616", "\"\xc0\xaf\"",
-        "\"\xed\xa0\x80\"", "\"\xf4\x90\x80\x80\"", "\"\xc3\"", "\"\xff\"", "\xff\xfe{", "\"\\", "\"\\\"",
+        "",
+        " ",
+        "{",
+        "[1,]",
+        "{\"a\":1,}",
+        "{\"a\"}",
+        "[1 2]",
+        "{a:1}",
+        "// x\n1",
+        "/**/1",
+        "\"a",
+        "\"a\nb\"",
+        "\"\\x\"",
+        "\"\\ud800\"",
+        "\"\\udc00\"",
+        "\"\\ud800\\ud800\"",
+        "\"\\u12g4\"",
+        "\"\\u0000\"",
+        "{\"\\u0000\":1}",
+        "NaN",
+        "Infinity",
+        "-Infinity",
+        "01",
+        "-",
+        "1.",
+        ".5",
+        "+1",
+        "0x10",
+        "1e",
+        "1e400",
+        "tru",
+        "True",
+        "'a'",
+        "1 1",
+        "{} x",
+        "]",
+        "[[]",
+        "9223372036854775808",
+        "18446744073709551616",
+        "\"\xc0\xaf\"",
+        "\"\xed\xa0\x80\"",
+        "\"\xf4\x90\x80\x80\"",
+        "\"\xc3\"",
+        "\"\xff\"",
+        "\xff\xfe{",
+        "\"\\",
+        "\"\\\"",
     };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
         refused(bad[i], strlen(bad[i]), "byte offset");
@@ -89,7 +138,8 @@ static void m37_nesting(void **state)
         if (depth == TG_JSON_DEPTH_MAX)
             json_decref(accepted(text));
         else
-            refused(text, 2 * (size_t)depth, "nested too deeply (allowed 64 levels, byte offset 64)");
+            refused(text, 2 * (size_t)depth,
+                    "nested too deeply (allowed 64 levels, byte offset 64)");
     }
     memset(text, '[', 100000);
     refused(text, 100000, "nested too deeply");
@@ -97,7 +147,8 @@ static void m37_nesting(void **state)
         memcpy(text + i, "{\"\":[", 5);
     refused(text, 100000, "nested too deeply");
     /* Brackets in strings and values side by side are not nesting. */
-    json_decref(accepted("[\"[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[\\\"[[[[[[[[[[[[[[\"]"));
+    json_decref(accepted("[\"[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[["
+                         "\\\"[[[[[[[[[[[[[[\"]"));
     text[0] = 0;
     for (int i = 0; i < 100; i++)
         strcat(text, i ? ",[{}]" : "[[{}]");
@@ -163,17 +214,17 @@ static bool parse_many(const char *open, const char *item, const char *close, si
     return ok;
 }
 
-/* Up to the largest count that is accepted, no shape of text takes more than it is due; and each shape that
- * would is refused before anything is allocated. */
+/* Up to the largest count that is accepted, no shape of text takes more than it is due; and each
+ * shape that would is refused before anything is allocated. */
 static void memory_is_bounded(void **state)
 {
     (void)state;
     static const struct {
         const char *open, *item, *close;
     } rows[] = {
-        {"[0", ",0", "]"},           {"[[]", ",[]", "]"},          {"[{}", ",{}", "]"},
-        {"[\"\"", ",\"\"", "]"},     {"{\"\":0", ",\"%x\":0", "}"}, {"[[]", ",[[[]]]", "]"},
-        {"[{}", ",{\"\":{}}", "]"},  {"[1.5", ",5.1", "]"},      {"{\"\":[]", ",\"%x\":[]", "}"},
+        {"[0", ",0", "]"},          {"[[]", ",[]", "]"},           {"[{}", ",{}", "]"},
+        {"[\"\"", ",\"\"", "]"},    {"{\"\":0", ",\"%x\":0", "}"}, {"[[]", ",[[[]]]", "]"},
+        {"[{}", ",{\"\":{}}", "]"}, {"[1.5", ",5.1", "]"},         {"{\"\":[]", ",\"%x\":[]", "}"},
     };
     json_set_alloc_funcs(counted_malloc, counted_free);
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {

@@ -11,8 +11,8 @@
 #include "dtype_vectors.h"
 #include "kernel/dtype.h"
 
-/* What the standard says a half is, for one that is not NaN; infinity counts as 2^16, where it stands in the
- * rounding. */
+/* What the standard says a half is, for one that is not NaN; infinity counts as 2^16, where it
+ * stands in the rounding. */
 static double half_value(uint32_t h)
 {
     int exp = (int)(h >> 10 & 31), man = (int)(h & 1023);
@@ -94,7 +94,8 @@ static void beyond_the_halves(void **state)
     assert_true((tg_f32_to_f16(NAN) & 0x7fff) > 0x7c00);
 }
 
-static void check_decoder(tg_type type, const void *raw, size_t n_raw, const uint32_t *bits, size_t n)
+static void check_decoder(tg_type type, const void *raw, size_t n_raw, const uint32_t *bits,
+                          size_t n)
 {
     const tg_dtype *t = &tg_dtypes[type];
     float out[1024];
@@ -112,7 +113,7 @@ static void blocks_as_the_gguf_package_decodes_them(void **state)
 {
     (void)state;
 #define CHECK(type, name)                                                                          \
-    check_decoder(type, vec_##name##_raw, sizeof vec_##name##_raw, vec_##name##_bits,                \
+    check_decoder(type, vec_##name##_raw, sizeof vec_##name##_raw, vec_##name##_bits,              \
                   sizeof vec_##name##_bits / 4)
     CHECK(TG_Q8_0, q8_0);
     CHECK(TG_Q4_0, q4_0);
