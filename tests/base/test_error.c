@@ -4,6 +4,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <cmocka.h>
+#include <errno.h>
 #include <string.h>
 
 #include "base/error.h"
@@ -62,6 +63,20 @@ static void out_of_memory(void **state)
     assert_string_equal(err.message, "out of memory: 4096 bytes for a test");
 }
 
+static void failed_calls(void **state)
+{
+    (void)state;
+    static const int resources[] = {ENOMEM, EMFILE, ENFILE};
+    for (size_t i = 0; i < 3; i++) {
+        errno = resources[i];
+        assert_int_equal(tg_fail_errno(NULL, "f", "cannot be opened"), TG_E_RESOURCE);
+    }
+    tg_error err = {0};
+    errno = ENOENT;
+    assert_int_equal(tg_fail_errno(&err, "f", "cannot be opened"), TG_E_IO);
+    assert_string_equal(err.message, "f: cannot be opened: No such file or directory");
+}
+
 static void quoting(void **state)
 {
     (void)state;
@@ -84,6 +99,7 @@ int main(void)
         cmocka_unit_test(no_record),
         cmocka_unit_test(a_long_message_is_cut),
         cmocka_unit_test(out_of_memory),
+        cmocka_unit_test(failed_calls),
         cmocka_unit_test(quoting),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

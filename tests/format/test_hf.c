@@ -339,7 +339,7 @@ static void a21_links_of_the_hubs_cache(void **state)
     c = accepted_at(scratch_path(REPO "/snapshots/0123abc/model-00001-of-00002.safetensors"));
     tg_container_free(c);
     /* A link to the folder itself. */
-    assert_int_equal(symlink(REPO "/snapshots/0123abc" + 2, scratch_path("m/link")), 0);
+    assert_int_equal(symlink("models--a--b \xc3\xa9/snapshots/0123abc", scratch_path("m/link")), 0);
     c = accepted_at(scratch_path("m/link"));
     tg_container_free(c);
 }

@@ -364,8 +364,7 @@ static void a09_a11_spaces_metadata_unknown_fields(void **state)
         "{}                                          ",
         "\n\t{\"__metadata__\":{}}\r\n",
         "{\"__metadata__\":{\"\":\"\",\"format\":\"pt\",\"\xc3\xa9\":\"\xe5\xad\x97\"}}",
-        "{\"e\":{\"dtype\":\"F32\",\"shape\":[0],\"data_offsets\":[0,0],\"extra\":{\"a\":[1.5,null]"
-        "}}}",
+        "{\"e\":{\"dtype\":\"F32\",\"shape\":[0],\"data_offsets\":[0,0],\"x\":{\"a\":[1.5,null]}}}",
     };
     for (size_t i = 0; i < sizeof good / sizeof *good; i++)
         tg_container_free(accepted_as(FILE_NAME, safetensors_file(good[i], 0)));
