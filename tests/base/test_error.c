@@ -23,13 +23,16 @@ static void one_line_with_the_file(void **state)
     assert_string_equal(err.message, "plain");
 }
 
-static void the_first_failure_wins(void **state)
+static void a_record_needs_no_preparation(void **state)
 {
     (void)state;
-    tg_error err = {0};
-    tg_fail(&err, TG_E_IO, NULL, "first");
-    assert_int_equal(tg_fail(&err, TG_E_MODEL, NULL, "second"), TG_E_IO);
+    tg_error err;
+    memset(&err, 0xee, sizeof err);
+    assert_int_equal(tg_fail(&err, TG_E_IO, NULL, "first"), TG_E_IO);
     assert_string_equal(err.message, "first");
+    assert_int_equal(tg_fail(&err, TG_E_MODEL, NULL, "second"), TG_E_MODEL);
+    assert_int_equal(err.status, TG_E_MODEL);
+    assert_string_equal(err.message, "second");
 }
 
 static void no_record(void **state)
@@ -95,7 +98,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(one_line_with_the_file),
-        cmocka_unit_test(the_first_failure_wins),
+        cmocka_unit_test(a_record_needs_no_preparation),
         cmocka_unit_test(no_record),
         cmocka_unit_test(a_long_message_is_cut),
         cmocka_unit_test(out_of_memory),
