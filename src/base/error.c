@@ -1,6 +1,7 @@
 /* error.c - filling the caller's error record. */
 #include "base/error.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -27,6 +28,13 @@ tg_status tg_fail(tg_error *err, tg_status status, const char *file, const char 
 tg_status tg_fail_alloc(tg_error *err, size_t n_bytes, const char *purpose)
 {
     return tg_fail(err, TG_E_RESOURCE, NULL, "out of memory: %zu bytes for %s", n_bytes, purpose);
+}
+
+tg_status tg_fail_errno(tg_error *err, const char *file, const char *what)
+{
+    int e = errno;
+    bool resource = e == ENOMEM || e == EMFILE || e == ENFILE;
+    return tg_fail(err, resource ? TG_E_RESOURCE : TG_E_IO, file, "%s: %s", what, strerror(e));
 }
 
 const char *tg_quote(tg_quoted *q, const void *bytes, size_t n)

@@ -21,7 +21,7 @@ static tg_status read_all(int fd, uint8_t *data, uint64_t size, const char *path
         if (n < 0 && errno == EINTR)
             continue;
         if (n < 0)
-            return tg_fail(err, TG_E_IO, path, "cannot be read: %s", strerror(errno));
+            return tg_fail_errno(err, path, "cannot be read");
         if (n == 0)
             return tg_fail(err, TG_E_IO, path,
                            "became shorter while it was read (found %" PRIu64 " bytes of %" PRIu64 ")",
@@ -46,16 +46,13 @@ tg_status tg_file_open(tg_file *file, const char *path, uint64_t max_bytes, bool
     do {
         fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     } while (fd < 0 && errno == EINTR);
-    if (fd < 0) {
-        tg_status status = errno == EMFILE || errno == ENFILE || errno == ENOMEM ? TG_E_RESOURCE
-                                                                                 : TG_E_IO;
-        return tg_fail(err, status, path, "cannot be opened: %s", strerror(errno));
-    }
+    if (fd < 0)
+        return tg_fail_errno(err, path, "cannot be opened");
 
     tg_status status = TG_OK;
     struct stat st;
     if (fstat(fd, &st) != 0) {
-        status = tg_fail(err, TG_E_IO, path, "cannot be examined: %s", strerror(errno));
+        status = tg_fail_errno(err, path, "cannot be examined");
         goto done;
     }
     if (!S_ISREG(st.st_mode)) {

@@ -5,6 +5,7 @@
  * "[]," ask for 150), so that no file can take more than it is due. */
 #include "base/json.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <string.h>
 
@@ -94,13 +95,16 @@ json_t *tg_json_parse(const void *bytes, size_t n, const char *file, tg_error *e
     if (check_shape(s + skip, n - skip, skip, file, err) != TG_OK)
         return NULL;
     json_error_t e;
+    errno = 0;
     json_t *value = json_loadb(s + skip, n - skip, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &e);
-    if (value)
-        return value;
-    if (json_error_code(&e) == json_error_out_of_memory) {
+    /* jansson takes no memory inside a string for a bad token, or for one character less. */
+    if (errno == ENOMEM) {
+        json_decref(value);
         tg_fail(err, TG_E_RESOURCE, file, "out of memory: parsing %zu bytes of JSON", n);
         return NULL;
     }
+    if (value)
+        return value;
     tg_quoted q;
     tg_fail(err, TG_E_MODEL, file, "not valid JSON: %s (byte offset %zu of the JSON)",
             tg_quote_str(&q, e.text), skip + (size_t)e.position);

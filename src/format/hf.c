@@ -7,7 +7,6 @@
 #include "format/reader.h"
 
 #include <dirent.h>
-#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -52,9 +51,7 @@ static tg_status list_folder(const tg_container *c, listing *l, tg_error *err)
     *l = (listing){0};
     DIR *dir = opendir(c->folder);
     if (!dir)
-        return tg_fail(
-            err, errno == EMFILE || errno == ENFILE || errno == ENOMEM ? TG_E_RESOURCE : TG_E_IO,
-            c->folder, "cannot be listed: %s", strerror(errno));
+        return tg_fail_errno(err, c->folder, "cannot be listed");
     const struct dirent *e;
     while ((e = readdir(dir))) {
         int total;
@@ -257,14 +254,14 @@ static tg_status check_inside(const tg_container *c, char *const *paths, const w
     tg_status status = TG_OK;
     char *root = realpath(c->folder, NULL), *slash = root ? strrchr(root, '/') : NULL;
     if (!slash)
-        status = tg_fail(err, TG_E_IO, c->folder, "cannot be resolved: %s", strerror(errno));
+        status = tg_fail_errno(err, c->folder, "cannot be resolved");
     else if (slash - root >= 10 && strncmp(slash - 10, "/snapshots", 10) == 0)
         slash[-10] = 0;
     for (size_t i = 0; i < w->n && status == TG_OK; i++) {
         char *real = realpath(paths[i], NULL);
         size_t n = strlen(root);
         if (!real)
-            status = tg_fail(err, TG_E_IO, paths[i], "cannot be resolved: %s", strerror(errno));
+            status = tg_fail_errno(err, paths[i], "cannot be resolved");
         else if (strncmp(real, root, n) != 0 || (n > 1 && real[n] != '/'))
             status =
                 tg_fail(err, TG_E_MODEL, paths[i], "a link that leads out of the model's folder");
@@ -368,7 +365,7 @@ tg_status tg_hf_open(tg_container *c, tg_error *err)
         c->folder = c->path;
     } else {
         if (!tg_path_exists(c->path))
-            return tg_fail(err, TG_E_IO, c->path, "cannot be opened: %s", strerror(errno));
+            return tg_fail_errno(err, c->path, "cannot be opened");
         file = slash ? slash + 1 : c->path;
         c->folder = !slash ? tg_arena_string(c->arena, ".", 1, err)
                     : slash == c->path

@@ -1,5 +1,5 @@
-/* Tests of gguf.c: rows M01 to M33 of the fault catalogue as far as they concern the container, and the
- * rows A that must be accepted. Names of tests begin with the row. */
+/* Tests of gguf.c: rows M01 to M33 of the fault catalogue as far as they concern the container, and
+ * the rows A that must be accepted. Names of tests begin with the row. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -41,7 +41,8 @@ static gguf with_tensor(void)
 }
 
 /* A file whose one tensor is described thus and has 32 bytes of data. */
-static bytes one_info(const char *name, uint32_t n_dim, const uint64_t *ne, uint32_t type, uint64_t offset)
+static bytes one_info(const char *name, uint32_t n_dim, const uint64_t *ne, uint32_t type,
+                      uint64_t offset)
 {
     gguf g = with_pairs();
     gguf_info(&g, name, n_dim, ne, type, offset);
@@ -111,7 +112,8 @@ static void m02_wrong_magic_is_named(void **state)
         const char *wanted;
     } rows[] = {
 #define ROW(text, wanted) {text, sizeof text - 1, wanted}
-        ROW("version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 9\n", "Git LFS pointer"),
+        ROW("version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 9\n",
+            "Git LFS pointer"),
         ROW("<!DOCTYPE html><html></html>", "HTML page"),
         ROW("\n  <html lang=\"en\"><head></head></html>", "HTML page"),
         ROW("PK\x03\x04.......................", "zip"),
@@ -154,7 +156,8 @@ static void m04_big_endian(void **state)
 static void m05_counts_that_cannot_be(void **state)
 {
     (void)state;
-    static const uint64_t wrong[] = {3, 65536, 65537, 1ull << 31, 1ull << 32, 1ull << 63, UINT64_MAX};
+    static const uint64_t wrong[] = {3,          65536,      65537,     1ull << 31,
+                                     1ull << 32, 1ull << 63, UINT64_MAX};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         gguf g = with_tensor();
         g.counts = (uint64_t[]){wrong[i], 2};
@@ -263,9 +266,11 @@ static void m11_array_count(void **state)
     static const struct {
         uint32_t elem;
         uint64_t n;
-    } rows[] = {{GGUF_U64, 1ull << 61}, {GGUF_U64, 1ull << 60},    {GGUF_U8, 1000},
-                {GGUF_U32, 1ull << 62}, {GGUF_U32, 5},             {GGUF_STRING, 1ull << 61},
-                {GGUF_STRING, 3},       {GGUF_STRING, UINT64_MAX}, {GGUF_BOOL, UINT64_MAX}};
+    } rows[] = {{GGUF_U64, 1ull << 61}, {GGUF_U64, 1ull << 60},
+                {GGUF_U8, 1000},        {GGUF_U32, 1ull << 62},
+                {GGUF_U32, 5},          {GGUF_STRING, 1ull << 61},
+                {GGUF_STRING, 3},       {GGUF_STRING, UINT64_MAX},
+                {GGUF_BOOL, UINT64_MAX}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         gguf g = with_pairs();
         bytes *b = gguf_array(&g, "k", rows[i].elem, rows[i].n);
@@ -390,7 +395,8 @@ static void m23_number_of_elements_overflows(void **state)
     (void)state;
     const uint64_t k = 1ull << 32;
     refused(one_info("t", 2, (uint64_t[]){k, k}, 0, 0), "size overflows");
-    refused(one_info("t", 4, (uint64_t[]){1 << 16, 1 << 16, 1 << 16, 1 << 16}, 0, 0), "size overflows");
+    refused(one_info("t", 4, (uint64_t[]){1 << 16, 1 << 16, 1 << 16, 1 << 16}, 0, 0),
+            "size overflows");
     refused(one_info("t", 3, (uint64_t[]){k, 3, k}, 24, 0), "size overflows");
     refused(one_info("t", 2, (uint64_t[]){INT64_MAX, 3}, 24, 0), "size overflows");
 }
@@ -400,7 +406,8 @@ static void m24_number_of_bytes_overflows(void **state)
     (void)state;
     refused(one_info("t", 1, (uint64_t[]){1ull << 62}, 0, 0), "size overflows");
     refused(one_info("t", 2, (uint64_t[]){1ull << 61, 7}, 1, 0), "size overflows");
-    refused(one_info("t", 2, (uint64_t[]){INT64_MAX, 2}, 24, 0), "size overflows"); /* when padded */
+    refused(one_info("t", 2, (uint64_t[]){INT64_MAX, 2}, 24, 0),
+            "size overflows"); /* when padded */
     refused(one_info("t", 1, (uint64_t[]){INT64_MAX}, 24, 1ull << 63), "size overflows");
     refused(one_info("t", 1, (uint64_t[]){INT64_MAX}, 24, 0), "past the end");
 }
@@ -502,8 +509,9 @@ static bytes split_part(uint32_t no, uint32_t count)
 static void m33_part_of_a_split_model(void **state)
 {
     (void)state;
-    refused_as("m-00002-of-00003.gguf", split_part(1, 3),
-               "part 2 of 3 of a split model (missing: m-00001-of-00003.gguf, m-00003-of-00003.gguf)");
+    refused_as(
+        "m-00002-of-00003.gguf", split_part(1, 3),
+        "part 2 of 3 of a split model (missing: m-00001-of-00003.gguf, m-00003-of-00003.gguf)");
     refused_as("m-00001-of-00003.gguf", split_part(0, 3), "(missing: m-00003-of-00003.gguf)");
     refused_as("m-00003-of-00003.gguf", split_part(2, 3), "merge them");
     refused_as("renamed.gguf", split_part(0, 3), "(missing: the other 2)");
@@ -714,7 +722,8 @@ static bytes full(uint64_t n_pairs, uint64_t n_tensors)
         gguf_uint(&g, name, GGUF_U8, i & 0xff);
     }
     for (uint64_t i = 0; i < n_tensors; i++) {
-        snprintf(name, sizeof name, "blk.a.name.whose.start.is.the.same.%d", (int)(i * 40503 % n_tensors));
+        snprintf(name, sizeof name, "blk.a.name.whose.start.is.the.same.%d",
+                 (int)(i * 40503 % n_tensors));
         gguf_info(&g, name, 1, (uint64_t[]){1}, 24, 32 * (n_tensors - 1 - i));
     }
     put_zeros(&g.data, 32 * n_tensors);

@@ -30,8 +30,8 @@ static void write_weights(const char *file, const char *names)
     for (char *at = list, *name; (name = strtok_r(at, " ", &at)); n++) {
         size_t used = strlen(header);
         snprintf(header + used, sizeof header - used,
-                 "%s\"%s\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[%d,%d]}", n ? "," : "", name,
-                 4 * n, 4 * n + 4);
+                 "%s\"%s\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[%d,%d]}",
+                 n ? "," : "", name, 4 * n, 4 * n + 4);
     }
     strcat(header, "}");
     bytes b = safetensors_file(header, 4 * (size_t)n);
@@ -56,7 +56,8 @@ static void one_file(void **state)
     write_weights(SINGLE, "a b");
     tg_container *c = accepted();
     assert_int_equal(tg_container_n_tensors(c), 2);
-    assert_string_equal(json_string_value(json_object_get(tg_container_config(c), "model_type")), "llama");
+    assert_string_equal(json_string_value(json_object_get(tg_container_config(c), "model_type")),
+                        "llama");
     assert_string_equal(tg_container_path(c), scratch_path("m"));
     tg_container_free(c);
     c = accepted_at(scratch_path("m/"));
@@ -98,7 +99,8 @@ static void write_shards(void)
 
 #define S1 "\"model-00001-of-00002.safetensors\""
 #define S2 "\"model-00002-of-00002.safetensors\""
-#define GOOD_INDEX "{\"metadata\":{\"total_size\":12},\"weight_map\":{\"c\":" S2 ",\"a\":" S1 ",\"b\":" S1 "}}"
+#define GOOD_INDEX                                                                                 \
+    "{\"metadata\":{\"total_size\":12},\"weight_map\":{\"c\":" S2 ",\"a\":" S1 ",\"b\":" S1 "}}"
 
 static void a14_shards_with_an_index(void **state)
 {
@@ -115,7 +117,8 @@ static void a14_shards_with_an_index(void **state)
     c = accepted_at(scratch_path("m/model-00002-of-00002.safetensors"));
     assert_int_equal(tg_container_n_tensors(c), 3);
     tg_container_free(c);
-    refused_at(scratch_path("m/model-00003-of-00003.safetensors"), TG_E_MODEL, "not part of the model");
+    refused_at(scratch_path("m/model-00003-of-00003.safetensors"), TG_E_MODEL,
+               "not part of the model");
 }
 
 static void a14_the_index_decides(void **state)
@@ -197,9 +200,17 @@ static void m47_names_of_shards(void **state)
     (void)state;
     scratch_text(CONFIG, "{}");
     write_weights("outside.safetensors", "a");
-    static const char *const bad[] = {
-        "",     ".",     "..",          "../outside.safetensors", "/etc/passwd", "sub/model.safetensors",
-        "a\\\\b", "a\\nb", "a\\u007fb", "x..y",                   "\\u001b[2J"};
+    static const char *const bad[] = {"",
+                                      ".",
+                                      "..",
+                                      "../outside.safetensors",
+                                      "/etc/passwd",
+                                      "sub/model.safetensors",
+                                      "a\\\\b",
+                                      "a\\nb",
+                                      "a\\u007fb",
+                                      "x..y",
+                                      "\\u001b[2J"};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         char text[128];
         snprintf(text, sizeof text, "{\"weight_map\":{\"a\":\"%s\"}}", bad[i]);
@@ -208,7 +219,8 @@ static void m47_names_of_shards(void **state)
     }
     scratch_text(INDEX, "{\"weight_map\":{\"a\":\"a\\u0000b\"}}");
     refused("not valid JSON");
-    assert_int_equal(symlink(scratch_path("outside.safetensors"), scratch_path("m/link.safetensors")), 0);
+    assert_int_equal(
+        symlink(scratch_path("outside.safetensors"), scratch_path("m/link.safetensors")), 0);
     scratch_text(INDEX, "{\"weight_map\":{\"a\":\"link.safetensors\"}}");
     refused("a link that leads out of the model's folder");
     /* The neighbour's name begins with the folder's. */
@@ -289,7 +301,9 @@ static void a15_config_as_people_write_it(void **state)
 {
     (void)state;
     write_weights(SINGLE, "a");
-    scratch_text(CONFIG, "\xef\xbb\xbf{\"rms_norm_eps\": 1e-05, \"_unknown\": [{}], \"name\": \"\xe5\xad\x97\"}\n");
+    scratch_text(
+        CONFIG,
+        "\xef\xbb\xbf{\"rms_norm_eps\": 1e-05, \"_unknown\": [{}], \"name\": \"\xe5\xad\x97\"}\n");
     tg_container *c = accepted();
     double eps = 0;
     assert_int_equal(tg_meta_real(c, "rms_norm_eps", &eps, NULL), TG_META_FOUND);
@@ -325,7 +339,7 @@ static void a21_links_of_the_hubs_cache(void **state)
     c = accepted_at(scratch_path(REPO "/snapshots/0123abc/model-00001-of-00002.safetensors"));
     tg_container_free(c);
     /* A link to the folder itself. */
-    assert_int_equal(symlink(REPO "/snapshots/0123abc" + 2, scratch_path("m/link")), 0);
+    assert_int_equal(symlink("models--a--b \xc3\xa9/snapshots/0123abc", scratch_path("m/link")), 0);
     c = accepted_at(scratch_path("m/link"));
     tg_container_free(c);
 }

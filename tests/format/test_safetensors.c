@@ -1,5 +1,5 @@
-/* Tests of safetensors.c: rows M34 to M45 of the fault catalogue, and what must be accepted. The file lies
- * beside a config.json and is opened by its path. */
+/* Tests of safetensors.c: rows M34 to M45 of the fault catalogue, and what must be accepted. The
+ * file lies beside a config.json and is opened by its path. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -68,7 +68,8 @@ static void m34_length_of_the_header(void **state)
         b.n = n;
         refused(b, "too short");
     }
-    static const uint64_t lengths[] = {0, 3, 100000001, 1ull << 32, 1ull << 63, UINT64_MAX - 7, UINT64_MAX};
+    static const uint64_t lengths[] = {
+        0, 3, 100000001, 1ull << 32, 1ull << 63, UINT64_MAX - 7, UINT64_MAX};
     for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
         bytes b = {0};
         put_u64(&b, lengths[i]);
@@ -100,7 +101,8 @@ static void m34_header_at_the_limit(void **state)
     memset(spaces, ' ', limit);
     put(&b, spaces, limit - 2);
     tg_container *c = NULL;
-    assert_int_equal(tg_container_open(&c, scratch_write(FILE_NAME, b.data, b.n), false, NULL), TG_OK);
+    assert_int_equal(tg_container_open(&c, scratch_write(FILE_NAME, b.data, b.n), false, NULL),
+                     TG_OK);
     tg_container_free(c);
     b.n = 0;
     put_u64(&b, limit + 1);
@@ -115,12 +117,13 @@ static void m34_header_at_the_limit(void **state)
 static void m35_not_utf8(void **state)
 {
     (void)state;
-    static const char *const bad[] = {"\xc0\xaf", "\xe0\x80\xaf", "\xed\xa0\x80", "\xf4\x90\x80\x80",
-                                      "\xc3",     "\xe2\x82",     "\x80",         "\xff"};
+    static const char *const bad[] = {
+        "\xc0\xaf", "\xe0\x80\xaf", "\xed\xa0\x80", "\xf4\x90\x80\x80",
+        "\xc3",     "\xe2\x82",     "\x80",         "\xff"};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         char text[128];
-        snprintf(text, sizeof text, "{\"%s\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]}}",
-                 bad[i]);
+        snprintf(text, sizeof text,
+                 "{\"%s\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]}}", bad[i]);
         refused(safetensors_file(text, 8), "not valid JSON");
     }
 }
@@ -200,8 +203,15 @@ static void m39_fields(void **state)
 static void m40_numbers(void **state)
 {
     (void)state;
-    static const char *const bad[] = {"-1",  "2.0", "2e0", "1e400", "18446744073709551616",
-                                      "\"2\"", "null", "true", "9223372036854775808"};
+    static const char *const bad[] = {"-1",
+                                      "2.0",
+                                      "2e0",
+                                      "1e400",
+                                      "18446744073709551616",
+                                      "\"2\"",
+                                      "null",
+                                      "true",
+                                      "9223372036854775808"};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         char shape[64], offsets[64];
         snprintf(shape, sizeof shape, "\"shape\":[%s]", bad[i]);
@@ -229,9 +239,12 @@ static void m42_size_of_the_shape(void **state)
     refused(one(NULL, "\"shape\":[3]", NULL), "shape and dtype need 12");
     refused(one("\"dtype\":\"F16\"", NULL, NULL), "shape and dtype need 4");
     refused(one(NULL, "\"shape\":[0]", NULL), "shape and dtype need 0");
-    refused(one(NULL, "\"shape\":[4294967296,4294967296]", "\"data_offsets\":[0,0]"), "size overflows");
-    refused(one(NULL, "\"shape\":[4611686018427387904]", "\"data_offsets\":[0,0]"), "size overflows");
-    refused(one(NULL, "\"shape\":[9223372036854775807,9223372036854775807]", NULL), "size overflows");
+    refused(one(NULL, "\"shape\":[4294967296,4294967296]", "\"data_offsets\":[0,0]"),
+            "size overflows");
+    refused(one(NULL, "\"shape\":[4611686018427387904]", "\"data_offsets\":[0,0]"),
+            "size overflows");
+    refused(one(NULL, "\"shape\":[9223372036854775807,9223372036854775807]", NULL),
+            "size overflows");
 }
 
 static void m43_holes_and_overlaps(void **state)
@@ -272,13 +285,14 @@ static void m45_types_that_hold_no_weights_open(void **state)
     static const struct {
         const char *name;
         int shape, n_bytes;
-    } rows[] = {{"BOOL", 3, 3},    {"I64", 3, 24},    {"F64", 1, 8},  {"U8", 5, 5},
-                {"I32", 2, 8},     {"F8_E4M3", 3, 3}, {"C64", 1, 8},  {"F4", 4, 2},
-                {"F6_E2M3", 4, 3}, {"U16", 1, 2},     {"I16", 1, 2},  {"F8_E5M2", 1, 1}};
+    } rows[] = {{"BOOL", 3, 3},    {"I64", 3, 24},    {"F64", 1, 8}, {"U8", 5, 5},
+                {"I32", 2, 8},     {"F8_E4M3", 3, 3}, {"C64", 1, 8}, {"F4", 4, 2},
+                {"F6_E2M3", 4, 3}, {"U16", 1, 2},     {"I16", 1, 2}, {"F8_E5M2", 1, 1}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         char text[128];
-        snprintf(text, sizeof text, "{\"t\":{\"dtype\":\"%s\",\"shape\":[%d],\"data_offsets\":[0,%d]}}",
-                 rows[i].name, rows[i].shape, rows[i].n_bytes);
+        snprintf(text, sizeof text,
+                 "{\"t\":{\"dtype\":\"%s\",\"shape\":[%d],\"data_offsets\":[0,%d]}}", rows[i].name,
+                 rows[i].shape, rows[i].n_bytes);
         tg_container *c = accepted_as(FILE_NAME, safetensors_file(text, (size_t)rows[i].n_bytes));
         const tg_tensor *t = tg_container_tensor(c, "t");
         assert_null(t->type);
@@ -295,16 +309,19 @@ static void names_of_tensors(void **state)
     memset(name, 'n', sizeof name);
     static const size_t lengths[] = {0, 1, 1024, 1025};
     for (size_t i = 0; i < 4; i++) {
-        snprintf(text, sizeof text, "{\"%.*s\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]}}",
+        snprintf(text, sizeof text,
+                 "{\"%.*s\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]}}",
                  (int)lengths[i], name);
         if (i == 1 || i == 2)
             tg_container_free(accepted_as(FILE_NAME, safetensors_file(text, 4)));
         else
             refused(safetensors_file(text, 4), "length of a tensor's name");
     }
-    refused(safetensors_file("{\"a\\u0000b\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]}}", 4),
+    refused(safetensors_file(
+                "{\"a\\u0000b\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]}}", 4),
             "not valid JSON");
-    refused(safetensors_file("{\"a\\u001bb\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]}}", 4),
+    refused(safetensors_file(
+                "{\"a\\u001bb\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]}}", 4),
             "control byte in the tensor name a\\x1bb");
 }
 
@@ -323,12 +340,13 @@ static void a08_a10_empty_rank_0_unaligned(void **state)
     (void)state;
     tg_container *c = accepted_as(
         FILE_NAME,
-        safetensors_file("{\"z\":{\"dtype\":\"F32\",\"shape\":[0,4],\"data_offsets\":[1,1]},"
-                         "\"s\":{\"dtype\":\"F32\",\"shape\":[],\"data_offsets\":[1,5]},"
-                         "\"e\":{\"dtype\":\"F16\",\"shape\":[0],\"data_offsets\":[5,5]},"
-                         "\"u\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0,1]},"
-                         "\"y\":{\"dtype\":\"F16\",\"shape\":[2,0,9223372036854775807],\"data_offsets\":[0,0]}}",
-                         5));
+        safetensors_file(
+            "{\"z\":{\"dtype\":\"F32\",\"shape\":[0,4],\"data_offsets\":[1,1]},"
+            "\"s\":{\"dtype\":\"F32\",\"shape\":[],\"data_offsets\":[1,5]},"
+            "\"e\":{\"dtype\":\"F16\",\"shape\":[0],\"data_offsets\":[5,5]},"
+            "\"u\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0,1]},"
+            "\"y\":{\"dtype\":\"F16\",\"shape\":[2,0,9223372036854775807],\"data_offsets\":[0,0]}}",
+            5));
     const tg_tensor *s = tg_container_tensor(c, "s");
     assert_int_equal(s->n_dim, 0);
     assert_int_equal(s->dim[0], 1);
@@ -346,7 +364,7 @@ static void a09_a11_spaces_metadata_unknown_fields(void **state)
         "{}                                          ",
         "\n\t{\"__metadata__\":{}}\r\n",
         "{\"__metadata__\":{\"\":\"\",\"format\":\"pt\",\"\xc3\xa9\":\"\xe5\xad\x97\"}}",
-        "{\"e\":{\"dtype\":\"F32\",\"shape\":[0],\"data_offsets\":[0,0],\"extra\":{\"a\":[1.5,null]}}}",
+        "{\"e\":{\"dtype\":\"F32\",\"shape\":[0],\"data_offsets\":[0,0],\"x\":{\"a\":[1.5,null]}}}",
     };
     for (size_t i = 0; i < sizeof good / sizeof *good; i++)
         tg_container_free(accepted_as(FILE_NAME, safetensors_file(good[i], 0)));
@@ -360,7 +378,8 @@ static void number_of_tensors(void **state)
         bytes text = {0};
         for (int i = 0; i < TG_MAX_TENSORS + more; i++) {
             char entry[96];
-            snprintf(entry, sizeof entry, "%c\"t%d\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[%d,%d]}",
+            snprintf(entry, sizeof entry,
+                     "%c\"t%d\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[%d,%d]}",
                      i ? ',' : '{', i, i, i + 1);
             put_text(&text, entry);
         }

@@ -6,7 +6,8 @@
 #include "support/bytes.h"
 #include "support/scratch.h"
 
-/* The file or folder at `path` is refused with `status`, mapped and read, in one line that has `wanted`. */
+/* The file or folder at `path` is refused with `status`, mapped and read, in one line that has
+ * `wanted`. */
 static inline void refused_at(const char *path, tg_status status, const char *wanted)
 {
     for (int read = 0; read < 2; read++) {

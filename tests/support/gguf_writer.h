@@ -1,13 +1,24 @@
-/* gguf_writer.h - builds GGUF files in memory, well formed or not: counts, offsets and padding follow from
- * what was added unless a knob says otherwise. */
+/* gguf_writer.h - builds GGUF files in memory, well formed or not: counts, offsets and padding
+ * follow from what was added unless a knob says otherwise. */
 #ifndef TEST_GGUF_WRITER_H
 #define TEST_GGUF_WRITER_H
 
 #include "support/bytes.h"
 
 enum {
-    GGUF_U8, GGUF_I8, GGUF_U16, GGUF_I16, GGUF_U32, GGUF_I32, GGUF_F32, GGUF_BOOL, GGUF_STRING,
-    GGUF_ARRAY, GGUF_U64, GGUF_I64, GGUF_F64,
+    GGUF_U8,
+    GGUF_I8,
+    GGUF_U16,
+    GGUF_I16,
+    GGUF_U32,
+    GGUF_I32,
+    GGUF_F32,
+    GGUF_BOOL,
+    GGUF_STRING,
+    GGUF_ARRAY,
+    GGUF_U64,
+    GGUF_I64,
+    GGUF_F64,
 };
 
 typedef struct gguf {
@@ -77,8 +88,8 @@ static inline bytes *gguf_array(gguf *g, const char *key, uint32_t elem, uint64_
 }
 
 /* A tensor's description as it stands in the file: ne[0] is the row length. */
-static inline void gguf_info(gguf *g, const char *name, uint32_t n_dim, const uint64_t *ne, uint32_t type,
-                             uint64_t offset)
+static inline void gguf_info(gguf *g, const char *name, uint32_t n_dim, const uint64_t *ne,
+                             uint32_t type, uint64_t offset)
 {
     g->n_tensors++;
     gguf_string(&g->infos, name, strlen(name));

@@ -1,4 +1,5 @@
-/* safetensors_writer.h - builds safetensors files in memory from a header's text, well formed or not. */
+/* safetensors_writer.h - builds safetensors files in memory from a header's text, well formed or
+ * not. */
 #ifndef TEST_SAFETENSORS_WRITER_H
 #define TEST_SAFETENSORS_WRITER_H
 

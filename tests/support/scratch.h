@@ -38,7 +38,8 @@ static inline char *scratch_text(const char *name, const char *text)
     return scratch_write(name, text, strlen(text));
 }
 
-static inline int scratch_remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
+static inline int scratch_remove_one(const char *path, const struct stat *st, int type,
+                                     struct FTW *ftw)
 {
     (void)st, (void)type, (void)ftw;
     return remove(path);
@@ -65,7 +66,8 @@ static inline int scratch_setup(void **state)
 {
     (void)state;
     const char *tmp = getenv("TMPDIR");
-    snprintf(scratch_folder, sizeof scratch_folder, "%s/tinygpt-test-XXXXXX", tmp && *tmp ? tmp : "/tmp");
+    snprintf(scratch_folder, sizeof scratch_folder, "%s/tinygpt-test-XXXXXX",
+             tmp && *tmp ? tmp : "/tmp");
     return mkdtemp(scratch_folder) ? 0 : -1;
 }
 

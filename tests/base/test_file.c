@@ -1,0 +1,115 @@
+/* Tests of file.c: what is opened, what is refused, and that nothing blocks. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <sys/resource.h>
+
+#include "base/file.h"
+#include "support/scratch.h"
+
+static void contents(void **state)
+{
+    (void)state;
+    char *path = scratch_write("f", "some\0bytes", 10);
+    for (int read = 0; read < 2; read++) {
+        tg_file f;
+        tg_error err = {0};
+        assert_int_equal(tg_file_open(&f, path, 10, read, &err), TG_OK);
+        assert_int_equal(f.size, 10);
+        assert_int_equal(f.mapped, !read);
+        assert_memory_equal(f.data, "some\0bytes", 10);
+        tg_file_close(&f);
+        assert_null(f.data);
+        tg_file_close(&f);
+        assert_int_equal(tg_file_open(&f, path, 9, read, &err), TG_E_MODEL);
+        assert_null(f.data);
+        assert_non_null(strstr(err.message, "file too large (found 10 bytes, allowed 9)"));
+    }
+}
+
+static void empty(void **state)
+{
+    (void)state;
+    for (int read = 0; read < 2; read++) {
+        tg_file f;
+        assert_int_equal(tg_file_open(&f, scratch_text("e", ""), 10, read, NULL), TG_OK);
+        assert_null(f.data);
+        assert_int_equal(f.size, 0);
+        tg_file_close(&f);
+    }
+}
+
+static void refused(const char *path, tg_status status, const char *wanted)
+{
+    tg_file f;
+    tg_error err = {0};
+    assert_int_equal(tg_file_open(&f, path, 1000, false, &err), status);
+    assert_null(f.data);
+    assert_non_null(strstr(err.message, wanted));
+}
+
+static void m01_only_regular_files(void **state)
+{
+    (void)state;
+    refused(scratch_path("absent"), TG_E_IO, "absent: cannot be opened: No such file or directory");
+    refused(scratch_mkdir("d"), TG_E_MODEL, "not a regular file (found a directory)");
+    assert_int_equal(mkfifo(scratch_path("fifo"), 0600), 0);
+    refused(scratch_path("fifo"), TG_E_MODEL, "a FIFO");
+    refused("/dev/zero", TG_E_MODEL, "a device");
+    assert_int_equal(symlink("loop", scratch_path("loop")), 0);
+    refused(scratch_path("loop"), TG_E_IO, "cannot be opened");
+    if (geteuid() != 0) {
+        char *path = scratch_text("secret", "x");
+        assert_int_equal(chmod(path, 0), 0);
+        refused(path, TG_E_IO, "cannot be opened: Permission denied");
+    }
+}
+
+static void no_descriptor_left(void **state)
+{
+    (void)state;
+    char *path = scratch_text("f", "x");
+    struct rlimit old, none;
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &old), 0);
+    none = old;
+    none.rlim_cur = 0;
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+    tg_file f;
+    tg_status status = tg_file_open(&f, path, 10, false, NULL);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &old), 0);
+    assert_int_equal(status, TG_E_RESOURCE);
+}
+
+static void paths(void **state)
+{
+    (void)state;
+    static const char *const rows[][3] = {
+        {"a", "b", "a/b"}, {"a/", "b", "a/b"}, {"/", "b", "/b"}, {".", "b c", "./b c"}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        char *path = tg_path_join(rows[i][0], rows[i][1], NULL);
+        assert_string_equal(path, rows[i][2]);
+        tg_free(path);
+    }
+    assert_true(tg_path_is_folder(scratch_folder));
+    assert_true(tg_path_exists(scratch_folder));
+    char *path = scratch_text("file", "x");
+    assert_false(tg_path_is_folder(path));
+    assert_true(tg_path_exists(path));
+    assert_false(tg_path_exists(scratch_path("absent")));
+    assert_int_equal(symlink("absent", scratch_path("dangling")), 0);
+    assert_false(tg_path_exists(scratch_path("dangling")));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(contents),
+        cmocka_unit_test(empty),
+        cmocka_unit_test(m01_only_regular_files),
+        cmocka_unit_test(no_descriptor_left),
+        cmocka_unit_test(paths),
+    };
+    return cmocka_run_group_tests(tests, scratch_setup, scratch_teardown);
+}
