@@ -304,48 +304,56 @@ static void wanted_rows_keep_the_bits(void **state)
     }
 }
 
-/* Three ways to the same text: alone, through a fork of a longer one, and after a cut. The cut lies
- * in the middle of a block, so that a shared block must be copied before it is written to. */
+/* Continues a sequence by ids from .. to - 1, whose logits must be those of `want`. */
+static void expect(const golden *g, const char *what, tg_session *s, int seq, const int32_t *id,
+                   const float *want, int from, int to)
+{
+    const size_t row = row_floats(g);
+    float *got = malloc((size_t)(to - from) * row * sizeof *got);
+    assert_int_equal(tg_seq_length(s, seq), from);
+    append(g, s, seq, id + from, to - from, got);
+    same_bits(g, what, want + (size_t)from * row, got, to - from);
+    free(got);
+}
+
+/* Two texts part in the middle of a block, and are written in turns: a block that is shared must be
+ * copied before either writes to it. */
 static void forks_and_cuts_keep_the_bits(void **state)
 {
     (void)state;
     EACH_CASE (g) {
         EACH_MODE (g, m) {
-            const int n = few(g), shared = n / 2 + 1;
-            const size_t row = row_floats(g);
+            const int n = few(g), shared = n / 2 + 1, middle = shared + n / 4;
+            const int32_t *id = ids_of(g);
             int32_t other[MAX_ROWS];
             for (int i = 0; i < n; i++)
-                other[i] = ids_of(g)[i < shared ? i : n - 1 - (i - shared)];
-            float *want = logits_of(g, n, *m), *got = malloc((size_t)n * row * sizeof *got);
-            float *want_other = malloc((size_t)n * row * sizeof *got);
+                other[i] = id[i < shared ? i : n - 1 - (i - shared)];
             tg_session_params p = *m;
             p.n_ctx = 4 * n + 256;
             p.n_seq_max = 3;
             tg_session *s = open_session(g, p);
+            float *want = logits_of(g, n, *m),
+                  *want_other = malloc(sizeof(float) * (size_t)n * row_floats(g));
+            append(g, s, 0, other, n, want_other);
+
             tg_error err;
             int a = 0, b = 0;
-            append(g, s, 0, other, n, want_other); /* sequence 0: the other text, alone */
+            must(g, tg_seq_truncate(s, 0, n - 1, &err), &err);
             must(g, tg_seq_fork(s, 0, &a, &err), &err);
             must(g, tg_seq_truncate(s, a, shared, &err), &err);
-            assert_int_equal(tg_seq_length(s, a), shared);
             must(g, tg_seq_fork(s, a, &b, &err), &err);
-            append(g, s, a, ids_of(g) + shared, n - shared, got + (size_t)shared * row);
-            same_bits(g, "fork, then cut", want + (size_t)shared * row, got + (size_t)shared * row,
-                      n - shared);
-            append(g, s, b, other + shared, n - shared, got + (size_t)shared * row);
-            same_bits(g, "fork of a fork", want_other + (size_t)shared * row,
-                      got + (size_t)shared * row, n - shared);
+            expect(g, "a fork, cut", s, a, id, want, shared, middle);
+            expect(g, "a fork of a fork", s, b, other, want_other, shared, middle);
+            expect(g, "a fork, beside another", s, a, id, want, middle, n);
+            expect(g, "the other", s, b, other, want_other, middle, n);
+            expect(g, "the first, after its forks wrote", s, 0, other, want_other, n - 1, n);
             tg_seq_free(s, a);
             must(g, tg_seq_truncate(s, 0, shared, &err), &err);
-            append(g, s, 0, ids_of(g) + shared, n - shared, got + (size_t)shared * row);
-            same_bits(g, "cut, after a fork was freed", want + (size_t)shared * row,
-                      got + (size_t)shared * row, n - shared);
+            expect(g, "a cut, after a fork was freed", s, 0, id, want, shared, n);
             must(g, tg_seq_truncate(s, b, 0, &err), &err);
-            append(g, s, b, ids_of(g), n, got);
-            same_bits(g, "cut to nothing", want, got, n);
+            expect(g, "a cut to nothing", s, b, id, want, 0, n);
             tg_session_free(s);
             free(want_other);
-            free(got);
             free(want);
         }
     }
