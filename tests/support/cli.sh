@@ -20,7 +20,6 @@ T=$(mktemp -d) || exit 1
 trap 'rm -rf "$T"' EXIT
 failures=$T/failures
 : >"$failures"
-what=
 
 need_model() {
     [ -f "$MODEL" ] && return
@@ -39,8 +38,7 @@ run() {
 }
 
 run_in() {
-    what="tinygpt $*"
-    printf '%s\n' "$what" >"$T/what"
+    printf 'tinygpt %s\n' "$*" >"$T/what"
     "$TINYGPT" "$@" >"$T/out" 2>"$T/err"
     echo $? >"$T/rc"
 }
@@ -85,9 +83,9 @@ one_error() {
 }
 
 ok() {
-    name=$1
+    ok_what=$1
     shift
-    "$@" || fail "$name"
+    "$@" || fail "$ok_what"
 }
 
 finish() {
