@@ -21,6 +21,11 @@ trap 'rm -rf "$T"' EXIT
 failures=$T/failures
 : >"$failures"
 
+[ -x "$TINYGPT" ] || {
+    echo "$TINYGPT is not there"
+    exit 1
+}
+
 need_model() {
     [ -f "$MODEL" ] && return
     echo "$MODEL is not there"
