@@ -58,9 +58,9 @@ CLI_TESTS := $(sort $(wildcard tests/cli/*.sh))
 LIB := $(BUILD)/libtinygpt.a
 BIN := $(BUILD)/tinygpt
 
-.PHONY: all check check-models check-layers asan bench format install uninstall help clean
+# tinygpt too: the copy at the top may be newer, and come from another build folder.
+.PHONY: all tinygpt check check-models check-layers asan bench format install uninstall help clean
 .DELETE_ON_ERROR:
-.SECONDARY:
 
 all: tinygpt ## build ./tinygpt (MODE=release, debug or asan)
 

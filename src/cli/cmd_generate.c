@@ -173,9 +173,9 @@ static int generate(generation *g, tg_error *err)
         tg_output_flush(g->out);
     }
     g->begun = tg_seconds();
-    int status = eval_prompt(g, err);
+    int status = stopped(g) ? TG_OK : eval_prompt(g, err);
     g->prompt_seconds = tg_seconds() - g->begun;
-    if (!status)
+    if (!status && !stopped(g))
         status = decode(g, err);
     g->decode_seconds = tg_seconds() - g->begun - g->prompt_seconds;
     return status == TG_E_STOPPED && stopped(g) ? TG_OK : status;

@@ -242,8 +242,8 @@ static void quantize(const float *x, int n, tg_q8 *out)
         vi_store(t, vi_add(qlo, qhi));
         for (int i = 0; i < 16; i++)
             sum = (int32_t)((uint32_t)sum + (uint32_t)t[i]);
-        out->sum = sum;
-        out->d_sum = out->d * (float)sum;
+        out->sum = taint == 0 ? sum : 0; /* of a NaN the codes mean nothing, and their sum is huge */
+        out->d_sum = out->d * (float)out->sum;
     }
 }
 

@@ -20,7 +20,11 @@ T=$(mktemp -d) || exit 1
 trap 'rm -rf "$T"' EXIT
 failures=$T/failures
 : >"$failures"
-what=
+
+[ -x "$TINYGPT" ] || {
+    echo "$TINYGPT is not there"
+    exit 1
+}
 
 need_model() {
     [ -f "$MODEL" ] && return
@@ -39,8 +43,7 @@ run() {
 }
 
 run_in() {
-    what="tinygpt $*"
-    printf '%s\n' "$what" >"$T/what"
+    printf 'tinygpt %s\n' "$*" >"$T/what"
     "$TINYGPT" "$@" >"$T/out" 2>"$T/err"
     echo $? >"$T/rc"
 }
@@ -85,9 +88,9 @@ one_error() {
 }
 
 ok() {
-    name=$1
+    ok_what=$1
     shift
-    "$@" || fail "$name"
+    "$@" || fail "$ok_what"
 }
 
 finish() {

@@ -1,12 +1,15 @@
 """Sends signals to a running tinygpt: signals.py PROGRAM. Prints what went wrong."""
+import array
+import fcntl
 import os
 import signal
 import subprocess
 import sys
+import termios
 import time
 
 PROGRAM = sys.argv[1]
-ENDLESS = [PROGRAM, "generate", "-n", "-1", "--temp", "0", "--ignore-eos", "Once upon a time"]
+RUN = [PROGRAM, "generate", "-n", "150", "--temp", "0", "--ignore-eos", "Once upon a time"]
 failures = []
 
 
@@ -33,12 +36,12 @@ def finished(process, seconds=20):
         return None, None
 
 
-reference, _ = finished(start(ENDLESS), 120)
+reference, _ = finished(start(RUN), 120)
 check("the reference run gives text", reference)
 
 # 1. each signal, in the middle of the text: stop, exit 128 + number, what was written is a prefix
 for number, status in ((signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)):
-    process = start(ENDLESS)
+    process = start(RUN)
     first = os.read(process.stdout.fileno(), 1)
     process.send_signal(number)
     out, err = finished(process)
@@ -47,16 +50,21 @@ for number, status in ((signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGH
     check(f"{number.name}: the text is cut, not changed", out is not None and reference.startswith(first + out))
 
 # 2. while the reader does not read, so that a write blocks
-process = start([*ENDLESS[:2], *ENDLESS[4:], "-n", "1000"])
-read_end = process.stdout.fileno()
-os.read(read_end, 1)
-time.sleep(0.3)
+process = start([*RUN[:-1], "-q", "-c", "8192", "--echo", "Once upon a time " * 300])
+room = fcntl.fcntl(process.stdout, getattr(fcntl, "F_SETPIPE_SZ", 1031), 4096)
+waiting = array.array("i", [0])
+for _ in range(200):
+    fcntl.ioctl(process.stdout, termios.FIONREAD, waiting)
+    if waiting[0] >= room - 64:
+        break
+    time.sleep(0.05)
+time.sleep(0.2)
 process.send_signal(signal.SIGINT)
 finished(process)
-check("blocked write: status 130", process.returncode == 130)
+check(f"blocked write: status {process.returncode}, not 130", process.returncode == 130)
 
 # 3. while it waits for its prompt
-process = start(ENDLESS[:-1], stdin=subprocess.PIPE)
+process = start(RUN[:-1], stdin=subprocess.PIPE)
 time.sleep(0.5)
 process.send_signal(signal.SIGINT)
 try:
@@ -67,7 +75,7 @@ except subprocess.TimeoutExpired:
 process.communicate()
 
 # 4. ignored by the parent, as under nohup: goes on
-process = start(ENDLESS, ignored=signal.SIGHUP)
+process = start(RUN, ignored=signal.SIGHUP)
 first = os.read(process.stdout.fileno(), 1)
 process.send_signal(signal.SIGHUP)
 out, _ = finished(process, 120)
@@ -75,7 +83,7 @@ check("SIGHUP ignored: status 0", process.returncode == 0)
 check("SIGHUP ignored: the whole text", first + out == reference)
 
 # 5. stopped and continued: the text is the same
-process = start(ENDLESS)
+process = start(RUN)
 first = os.read(process.stdout.fileno(), 1)
 for _ in range(3):
     process.send_signal(signal.SIGSTOP)
@@ -88,7 +96,8 @@ check("stop and continue: the same text", first + out == reference)
 
 # 6. logits -o: interrupted, the file is not there
 target = os.path.join(os.environ.get("TMPDIR", "/tmp"), f"tinygpt-signal-{os.getpid()}.json")
-process = start([PROGRAM, "logits", "--ids", " ".join(["1"] * 900), "--all", "--format", "json", "-o", target])
+process = start([PROGRAM, "logits", "--ids", " ".join(["1"] * 400), "--all", "--format",
+                 "json", "-o", target])
 time.sleep(0.3)
 process.send_signal(signal.SIGINT)
 finished(process)
