@@ -216,7 +216,7 @@ static tg_status encode(const tg_bpe *bpe, tg_bpe_work *work, const uint8_t *s, 
 {
     assert(n > 0 && n < NONE);
     int32_t id = bpe->whole ? tg_vocab_find_bytes(bpe->whole, s, n) : -1;
-    if (id >= 0 && bpe->whole->tokens[id].kind == TG_TOKEN_NORMAL)
+    if (id >= 0 && !bpe->whole->tokens[id].is_special)
         return tg_bpe_append_id(work, id, err);
     /* Each of at most n - 1 merges takes a key out of the heap and puts two in. */
     if (!tg_grow((void **)&work->symbols, &work->symbols_room, n, sizeof *work->symbols, "merges", err) ||

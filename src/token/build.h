@@ -37,8 +37,7 @@ struct tg_tokenizer {
 tg_tokenizer *tg_build_start(const char *file, int n_vocab, tg_error *err);
 
 /* See tg_vocab_add. */
-tg_status tg_build_token(tg_tokenizer *t, int64_t id, const void *spelling, size_t n, tg_token_kind kind,
-                         tg_error *err);
+tg_status tg_build_token(tg_tokenizer *t, int64_t id, const void *spelling, size_t n, tg_error *err);
 
 /* The next merge: two spellings, or one text with a single space between them (M56). `line` is its number
  * for messages, from 1. */
@@ -57,8 +56,25 @@ tg_status tg_build_around(tg_tokenizer *t, tg_around *around, int32_t id, tg_err
 
 tg_status tg_build_finish(tg_tokenizer *t, tg_error *err);
 
-/* The loaders. Each makes a finished tokenizer. */
+/* ---- loaders: `err` is not NULL ------------------------------------------------------------ */
+
 tg_status tg_load_gguf(tg_tokenizer **t, const tg_container *c, int n_vocab, tg_error *err);
+/* tokenizer.json with what stands beside it, or vocab.json with merges.txt. */
 tg_status tg_load_folder(tg_tokenizer **t, const tg_container *c, int n_vocab, tg_error *err);
+/* A tokenizer.json, up to but not including tg_build_finish. */
+tg_status tg_load_json(tg_tokenizer **t, const json_t *root, const char *path, int n_vocab, tg_error *err);
+
+/* Reading JSON members, for the two above. `path` is for messages; *out keeps its value when the member is
+ * absent or null. */
+tg_status tg_json_get_bool(const json_t *object, const char *key, bool *out, const char *path,
+                           tg_error *err);
+tg_status tg_json_get_text(const json_t *object, const char *key, const char **out, const char *path,
+                           tg_error *err);
+/* One entry of added_tokens or added_tokens_decoder, without its id; borrows the text. */
+tg_status tg_json_get_added(const json_t *entry, tg_added_token *token, const char *path, tg_error *err);
+/* A line of merges that the reference passes over, wherever it stands (A16). */
+bool tg_is_version_line(const char *text, size_t n);
+/* {"token": id, ...} into the vocabulary. */
+tg_status tg_json_load_vocab(tg_tokenizer *t, const json_t *vocab, tg_error *err);
 
 #endif

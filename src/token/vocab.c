@@ -30,11 +30,7 @@ tg_status tg_vocab_init(tg_vocab *v, int32_t n_ids, tg_error *err)
 {
     *v = (tg_vocab){.seed = tg_hash_seed(), .n_ids = n_ids};
     v->tokens = tg_alloc((size_t)n_ids, sizeof *v->tokens, "the vocabulary", err);
-    if (!v->tokens)
-        return TG_E_RESOURCE;
-    for (int32_t i = 0; i < n_ids; i++)
-        v->tokens[i].kind = TG_TOKEN_UNUSED;
-    return TG_OK;
+    return v->tokens ? TG_OK : TG_E_RESOURCE;
 }
 
 void tg_vocab_deinit(tg_vocab *v)
@@ -166,15 +162,15 @@ static tg_status append_text(tg_vocab *v, const uint8_t *bytes, size_t n, uint32
     return TG_OK;
 }
 
-tg_status tg_vocab_add(tg_vocab *v, int64_t id, const void *spelling, size_t n, tg_token_kind kind,
-                       const char *file, tg_error *err)
+tg_status tg_vocab_add(tg_vocab *v, int64_t id, const void *spelling, size_t n, const char *file,
+                       tg_error *err)
 {
     tg_quoted q;
     if (id < 0 || id >= v->n_ids)
         return tg_fail(err, TG_E_MODEL, file, "token id out of range (found %" PRId64 ", allowed 0 to %d)",
                        id, v->n_ids - 1);
     tg_vocab_token *token = &v->tokens[id];
-    if (token->kind != TG_TOKEN_UNUSED)
+    if (token->n)
         return tg_fail(err, TG_E_MODEL, file, "token id %" PRId64 " is there twice", id);
     if (n > TG_MAX_TOKEN_BYTES)
         return tg_fail(err, TG_E_MODEL, file, "token %" PRId64 " is too long (found %zu bytes, allowed %d)",
@@ -196,22 +192,28 @@ tg_status tg_vocab_add(tg_vocab *v, int64_t id, const void *spelling, size_t n, 
     if (slot->id >= 0)
         return tg_fail(err, TG_E_MODEL, file, "tokens %d and %" PRId64 " are the same ('%s')", slot->id, id,
                        tg_quote(&q, spelling, n));
-    if (append_text(v, k.bytes, k.n, &at, err) != TG_OK)
-        return err ? err->status : TG_E_RESOURCE;
+    tg_status status = append_text(v, k.bytes, k.n, &at, err);
+    if (status != TG_OK)
+        return status;
     *slot = (tg_vocab_slot){
         .hash = upper, .at = at, .n = (uint16_t)k.n, .literal = k.literal, .id = (int32_t)id};
     v->n_used++;
-    *token = (tg_vocab_token){.at = at, .n = (uint16_t)k.n, .kind = (uint8_t)kind};
+    *token = (tg_vocab_token){.at = at, .n = (uint16_t)k.n};
     return TG_OK;
 }
 
 tg_status tg_vocab_set_literal(tg_vocab *v, int32_t id, const void *bytes, size_t n, tg_error *err)
 {
     tg_vocab_token *token = &v->tokens[id];
+    if (id >= v->n_tokens)
+        v->n_tokens = id + 1;
     if (token->n == n && memcmp(v->text + token->at, bytes, n) == 0)
         return TG_OK;
-    tg_status status = append_text(v, bytes, n, &token->at, err);
-    if (status == TG_OK)
+    uint32_t at;
+    tg_status status = append_text(v, bytes, n, &at, err);
+    if (status == TG_OK) {
+        token->at = at;
         token->n = (uint16_t)n;
+    }
     return status;
 }

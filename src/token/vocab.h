@@ -9,18 +9,19 @@
 
 #include "base/error.h"
 
+/* All zero: a hole. */
 typedef struct tg_vocab_token {
-    uint32_t at;    /* of its bytes in `text` */
+    uint32_t at; /* of its bytes in `text` */
     uint16_t n;
-    uint8_t kind;   /* tg_token_kind */
-    uint8_t is_eog;
+    bool is_added, is_special, is_eog;
+    bool is_unused; /* has a text all the same */
 } tg_vocab_token;
 
 typedef struct tg_vocab_slot tg_vocab_slot;
 
 typedef struct tg_vocab {
     uint64_t seed;
-    int32_t n_ids;          /* ids are below this; what no file names is TG_TOKEN_UNUSED */
+    int32_t n_ids;          /* ids are below this */
     int32_t n_tokens;       /* one past the highest id that a file names */
     tg_vocab_token *tokens; /* [n_ids] */
     uint8_t *text;
@@ -34,10 +35,11 @@ void tg_vocab_deinit(tg_vocab *v);
 
 /* Adds what `file` calls token `id`, spelled by n bytes. Refuses (M53, M54) an id out of range or named
  * twice, a spelling already there, too long, or not UTF-8. The empty spelling leaves a hole (A17). */
-tg_status tg_vocab_add(tg_vocab *v, int64_t id, const void *spelling, size_t n, tg_token_kind kind,
-                       const char *file, tg_error *err);
+tg_status tg_vocab_add(tg_vocab *v, int64_t id, const void *spelling, size_t n, const char *file,
+                       tg_error *err);
 
-/* Makes the n bytes, as they are, what `id` stands for: for added tokens, which are no spelling. */
+/* Makes the n bytes, as they are, what `id` stands for: for added tokens, which are no spelling, and
+ * which the index does not know. */
 tg_status tg_vocab_set_literal(tg_vocab *v, int32_t id, const void *bytes, size_t n, tg_error *err);
 
 /* The id of a spelling, or of the token that stands for the bytes; -1 when there is none. */
