@@ -25,6 +25,9 @@ tg_token_kind tg_tokenizer_kind(const tg_tokenizer *t, int32_t id);
 bool tg_tokenizer_is_eog(const tg_tokenizer *t, int32_t id);
 void tg_tokenizer_get_info(const tg_tokenizer *t, tg_tokenizer_info *info);
 
-enum { TG_MAX_TOKEN_BYTES = 4096 };
+enum {
+    TG_MAX_TOKEN_BYTES = 4096,
+    TG_MAX_TEXT_BYTES = 1 << 30, /* at once: more is TG_E_USAGE (R10) */
+};
 
 #endif

@@ -1,0 +1,49 @@
+/* added.h - finding added tokens in text: those that stand outside the merges and always become one id.
+ *
+ * The rules are the reference's: the leftmost match, and of those at one place the longest. A match of a
+ * special token that is not asked for is passed over as plain text, whatever else begins inside it. */
+#ifndef TG_TOKEN_ADDED_H
+#define TG_TOKEN_ADDED_H
+
+#include "base/error.h"
+
+typedef struct tg_added_token {
+    const char *text;
+    size_t n_bytes;
+    int32_t id;
+    bool special;
+    bool single_word; /* not beside a word character */
+    bool lstrip;      /* takes the white space before it along */
+    bool rstrip;      /* and after it */
+    bool normalized;  /* is looked for after normalisation, and in the pieces that the others leave */
+} tg_added_token;
+
+/* Tokens ordered by their bytes; the texts are the set's own. */
+typedef struct tg_added_set {
+    tg_added_token *tokens;
+    size_t n, room;
+    size_t first[257]; /* tokens that begin with byte b: first[b] up to first[b + 1] */
+} tg_added_set;
+
+/* Copies the token. The text is not empty. */
+tg_status tg_added_add(tg_added_set *set, const tg_added_token *token, tg_error *err);
+/* Orders the set, once all tokens are in; false if two have the same text, which *twice then is. */
+bool tg_added_finish(tg_added_set *set, const tg_added_token **twice);
+void tg_added_deinit(tg_added_set *set);
+
+/* Walks a text. Start with {.set, .text, .n, .special}, zero elsewhere. */
+typedef struct tg_added_walk {
+    const tg_added_set *set;
+    const uint8_t *text;
+    size_t n;
+    bool special;  /* special tokens count */
+    size_t search; /* matching goes on here */
+    size_t done;   /* text up to here is dealt with */
+    bool ended;
+} tg_added_walk;
+
+/* The next stretch of plain text, which may be empty, and the id of the added token after it, or -1 when
+ * the text ends instead. False once that has been said. */
+bool tg_added_next(tg_added_walk *walk, size_t *from, size_t *to, int32_t *id);
+
+#endif

@@ -1,0 +1,175 @@
+/* tokenizer.c - bytes to ids and back, once a tokenizer is built.
+ *
+ * A text passes four cuts: added tokens; after normalisation, the added tokens that are looked for there;
+ * the pieces of the pre-tokenizer; and the merges within each. */
+#include "token/tokenizer.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "token/build.h"
+#include "token/nfc.h"
+
+tg_status tg_tokenizer_load(tg_tokenizer **tokenizer, const tg_container *c, int n_vocab, tg_error *err)
+{
+    tg_error unheard = {0};
+    *tokenizer = NULL;
+    err = err ? err : &unheard; /* the loaders read statuses from it */
+    return tg_container_get_kind(c) == TG_CONTAINER_GGUF ? tg_load_gguf(tokenizer, c, n_vocab, err)
+                                                         : tg_load_folder(tokenizer, c, n_vocab, err);
+}
+
+void tg_tokenizer_free(tg_tokenizer *t)
+{
+    if (!t)
+        return;
+    tg_vocab_deinit(&t->vocab);
+    tg_bpe_deinit(&t->bpe);
+    tg_added_deinit(&t->raw);
+    tg_added_deinit(&t->normalized);
+    free(t);
+}
+
+/* ---- encoding ----------------------------------------------------------------------------- */
+
+typedef struct encoder {
+    const tg_tokenizer *t;
+    bool special;
+    tg_bpe_work work;
+    tg_error *err;
+} encoder;
+
+/* A stage that takes a stretch of text: n > 0 bytes. */
+typedef tg_status (*stage)(encoder *e, const uint8_t *s, size_t n);
+
+/* Gives what lies between the added tokens of `set` to `next`, and appends their ids. */
+static tg_status split_added(encoder *e, const tg_added_set *set, const uint8_t *s, size_t n, stage next)
+{
+    tg_added_walk walk = {.set = set, .text = s, .n = n, .special = e->special};
+    tg_status status = TG_OK;
+    size_t from, to;
+    int32_t id;
+    while (status == TG_OK && tg_added_next(&walk, &from, &to, &id)) {
+        if (from < to)
+            status = next(e, s + from, to - from);
+        if (status == TG_OK && id >= 0)
+            status = tg_bpe_append_id(&e->work, id, e->err);
+    }
+    return status;
+}
+
+static tg_status split_pieces(encoder *e, const uint8_t *s, size_t n)
+{
+    tg_status status = TG_OK;
+    for (size_t i = 0, length; status == TG_OK && i < n; i += length) {
+        length = tg_pretokenizer_piece(e->t->pre, s + i, n - i);
+        status = tg_bpe_append_piece(&e->t->bpe, &e->work, s + i, length, e->err);
+    }
+    return status;
+}
+
+static tg_status add_prefix_space(encoder *e, const uint8_t *s, size_t n)
+{
+    if (!e->t->prefix_space || s[0] == ' ')
+        return split_pieces(e, s, n);
+    uint8_t *spaced = tg_alloc(n + 1, 1, "text", e->err);
+    if (!spaced)
+        return TG_E_RESOURCE;
+    spaced[0] = ' ';
+    memcpy(spaced + 1, s, n);
+    tg_status status = split_pieces(e, spaced, n + 1);
+    free(spaced);
+    return status;
+}
+
+static tg_status normalise(encoder *e, const uint8_t *s, size_t n)
+{
+    if (!e->t->nfc)
+        return split_added(e, &e->t->normalized, s, n, add_prefix_space);
+    uint8_t *composed;
+    tg_status status = tg_nfc(s, n, &composed, &n, e->err);
+    if (status == TG_OK)
+        status = split_added(e, &e->t->normalized, composed ? composed : s, n, add_prefix_space);
+    free(composed);
+    return status;
+}
+
+static tg_status append_around(encoder *e, const tg_around *around)
+{
+    tg_status status = TG_OK;
+    for (int i = 0; status == TG_OK && i < around->n; i++)
+        status = tg_bpe_append_id(&e->work, around->ids[i], e->err);
+    return status;
+}
+
+tg_status tg_tokenizer_encode(const tg_tokenizer *t, const void *text, size_t n_bytes, unsigned flags,
+                              int32_t **ids, size_t *n_ids, size_t *n_dropped, tg_error *err)
+{
+    *ids = NULL;
+    *n_ids = 0;
+    if (n_dropped)
+        *n_dropped = 0;
+    if (n_bytes > TG_MAX_TEXT_BYTES)
+        return tg_fail(err, TG_E_USAGE, NULL, "text too large (found %zu bytes, allowed %d)", n_bytes,
+                       TG_MAX_TEXT_BYTES);
+    encoder e = {.t = t, .special = flags & TG_TOK_SPECIAL, .err = err};
+    tg_status status = tg_bpe_work_init(&e.work, n_bytes, err);
+    if (status == TG_OK && flags & TG_TOK_BOS)
+        status = append_around(&e, &t->before);
+    if (status == TG_OK && n_bytes)
+        status = split_added(&e, &t->raw, text, n_bytes, normalise);
+    if (status == TG_OK && flags & TG_TOK_BOS)
+        status = append_around(&e, &t->after);
+    if (status == TG_OK) {
+        if (n_dropped)
+            *n_dropped = e.work.n_dropped;
+        *ids = e.work.ids;
+        *n_ids = e.work.n_ids;
+        e.work.ids = NULL;
+    }
+    tg_bpe_work_deinit(&e.work);
+    return status;
+}
+
+/* ---- tokens ------------------------------------------------------------------------------- */
+
+static const tg_vocab_token *token_of(const tg_tokenizer *t, int32_t id)
+{
+    static const tg_vocab_token hole = {0};
+    return id >= 0 && id < t->vocab.n_tokens ? &t->vocab.tokens[id] : &hole;
+}
+
+const char *tg_tokenizer_bytes(const tg_tokenizer *t, int32_t id, size_t *n_bytes)
+{
+    const tg_vocab_token *token = token_of(t, id);
+    *n_bytes = token->n;
+    return (const char *)t->vocab.text + token->at;
+}
+
+tg_token_kind tg_tokenizer_kind(const tg_tokenizer *t, int32_t id)
+{
+    const tg_vocab_token *token = token_of(t, id);
+    if (token->n == 0 || token->is_unused)
+        return TG_TOKEN_UNUSED;
+    return token->is_special ? TG_TOKEN_SPECIAL : TG_TOKEN_NORMAL;
+}
+
+bool tg_tokenizer_is_eog(const tg_tokenizer *t, int32_t id)
+{
+    return token_of(t, id)->is_eog;
+}
+
+void tg_tokenizer_get_info(const tg_tokenizer *t, tg_tokenizer_info *info)
+{
+    *info = (tg_tokenizer_info){
+        .model = "BPE",
+        .pre = t->pre->name,
+        .n_tokens = t->vocab.n_tokens,
+        .n_merges = (int)t->n_merges,
+        .bos = t->bos,
+        .eos = t->eos,
+        .add_bos = t->before.n > 0,
+        .add_eos = t->after.n > 0,
+    };
+}
