@@ -1,0 +1,167 @@
+/* The sampler's filters on distributions small enough to know, and its draws by frequency. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "sample/sampler.h"
+
+static tg_sampler *make(int n, tg_sampling p)
+{
+    tg_sampler *s;
+    assert_int_equal(tg_sampler_make(&s, n, &p, NULL), TG_OK);
+    return s;
+}
+
+/* The published outputs for seed 1234567. */
+static void generator(void **state)
+{
+    (void)state;
+    static const uint64_t known[] = {6457827717110365317u, 3203168211198807973u, 9817491932198370423u,
+                                     4593380528125082431u, 16408922859458223821u};
+    tg_rng rng = tg_rng_make(1234567, 0);
+    for (int i = 0; i < 5; i++)
+        assert_true(tg_rng_next(&rng) == known[i]);
+    tg_rng a = tg_rng_make(1, 1), b = tg_rng_make(1, 2), c = tg_rng_make(2, 1);
+    assert_true(a.state != b.state && a.state != c.state && b.state != c.state);
+}
+
+static void greedy(void **state)
+{
+    (void)state;
+    tg_sampler *s = make(5, (tg_sampling){.temp = 0, .top_k = 40, .top_p = 0.1f, .seed = 7});
+    const float ties[] = {1, 3, 3, 2, 3}, minus[] = {-5, -4, -4, -9, -4};
+    for (int i = 0; i < 10; i++) {
+        assert_int_equal(tg_sampler_draw(s, ties, 5), 1);
+        assert_int_equal(tg_sampler_draw(s, minus, 5), 1);
+    }
+    tg_sampler_ban(s, 1);
+    tg_sampler_ban(s, -1);
+    tg_sampler_ban(s, 5);
+    assert_int_equal(tg_sampler_draw(s, ties, 5), 2);
+    tg_sampler_free(s);
+}
+
+/* Draws n times and compares frequencies with probabilities; an impossible id must not come. */
+static void frequencies(tg_sampling p, const float *logits, int n, const double *want)
+{
+    enum { DRAWS = 40000 };
+    int seen[16] = {0};
+    tg_sampler *s = make(n, p);
+    for (int i = 0; i < DRAWS; i++) {
+        int32_t id = tg_sampler_draw(s, logits, n);
+        assert_in_range(id, 0, n - 1);
+        seen[id]++;
+    }
+    for (int i = 0; i < n; i++) {
+        double sigma = sqrt(want[i] * (1 - want[i]) / DRAWS);
+        if (want[i] == 0.0)
+            assert_int_equal(seen[i], 0);
+        else if (!(fabs((double)seen[i] / DRAWS - want[i]) <= 5 * sigma + 1e-9))
+            fail_msg("id %d: %d of %d draws, expected %g", i, seen[i], DRAWS, want[i] * DRAWS);
+    }
+    tg_sampler_free(s);
+}
+
+static void filters(void **state)
+{
+    (void)state;
+    float logits[6];
+    const double p[6] = {0.05, 0.4, 0.1, 0.25, 0.05, 0.15};
+    for (int i = 0; i < 6; i++)
+        logits[i] = (float)log(p[i]);
+    frequencies((tg_sampling){.temp = 1, .top_p = 1, .seed = 1}, logits, 6, p);
+    frequencies((tg_sampling){.temp = 1, .top_p = 1, .top_k = 6, .seed = 2}, logits, 6, p);
+    frequencies((tg_sampling){.temp = 1, .top_p = 1, .top_k = 1000, .seed = 2}, logits, 6, p);
+
+    const double k2[6] = {0, 0.4 / 0.65, 0, 0.25 / 0.65, 0, 0};
+    frequencies((tg_sampling){.temp = 1, .top_p = 1, .top_k = 2, .seed = 3}, logits, 6, k2);
+    /* of two that tie for the last place the lower id stays */
+    const double k5[6] = {0.05 / 0.95, 0.4 / 0.95, 0.1 / 0.95, 0.25 / 0.95, 0, 0.15 / 0.95};
+    frequencies((tg_sampling){.temp = 1, .top_p = 1, .top_k = 5, .seed = 4}, logits, 6, k5);
+
+    const double p70[6] = {0, 0.4 / 0.8, 0, 0.25 / 0.8, 0, 0.15 / 0.8};
+    frequencies((tg_sampling){.temp = 1, .top_p = 0.7f, .seed = 5}, logits, 6, p70);
+    const double one[6] = {0, 1, 0, 0, 0, 0};
+    frequencies((tg_sampling){.temp = 1, .top_p = 0, .seed = 6}, logits, 6, one);
+    frequencies((tg_sampling){.temp = 1, .top_p = 1, .min_p = 1, .seed = 6}, logits, 6, one);
+    frequencies((tg_sampling){.temp = 1, .top_p = 1, .top_k = 1, .seed = 6}, logits, 6, one);
+
+    const double m3[6] = {0, 0.4 / 0.8, 0, 0.25 / 0.8, 0, 0.15 / 0.8};
+    frequencies((tg_sampling){.temp = 1, .top_p = 1, .min_p = 0.3f, .seed = 7}, logits, 6, m3);
+
+    double hot[6], sum = 0; /* temperature 2: square roots */
+    for (int i = 0; i < 6; i++)
+        sum += hot[i] = sqrt(p[i]);
+    for (int i = 0; i < 6; i++)
+        hot[i] /= sum;
+    frequencies((tg_sampling){.temp = 2, .top_p = 1, .seed = 8}, logits, 6, hot);
+}
+
+static void seeds(void **state)
+{
+    (void)state;
+    float logits[50];
+    for (int i = 0; i < 50; i++)
+        logits[i] = (float)(i % 7);
+    tg_sampling p = TG_SAMPLING_DEFAULT;
+    p.seed = 42;
+    tg_sampler *a = make(50, p), *b = make(50, p);
+    p.stream = 1;
+    tg_sampler *c = make(50, p);
+    int differ = 0;
+    for (int i = 0; i < 200; i++) {
+        int32_t x = tg_sampler_draw(a, logits, 50);
+        assert_int_equal(x, tg_sampler_draw(b, logits, 50));
+        differ += x != tg_sampler_draw(c, logits, 50);
+    }
+    assert_true(differ > 100);
+    tg_sampler_free(a);
+    tg_sampler_free(b);
+    tg_sampler_free(c);
+}
+
+/* One draw a token, also when there was nothing to decide: later tokens do not shift. */
+static void one_draw_a_token(void **state)
+{
+    (void)state;
+    const float sure[] = {100, 0, 0, 0}, open[] = {1, 1, 1, 1};
+    tg_sampling p = {.temp = 1, .top_p = 0.9f, .seed = 5};
+    tg_sampler *a = make(4, p), *b = make(4, p);
+    for (int i = 0; i < 100; i++) {
+        assert_int_equal(tg_sampler_draw(a, sure, 4), 0);
+        tg_sampler_draw(b, open, 4);
+        assert_int_equal(tg_sampler_draw(a, open, 4), tg_sampler_draw(b, open, 4));
+    }
+    tg_sampler_free(a);
+    tg_sampler_free(b);
+}
+
+static void bad_parameters(void **state)
+{
+    (void)state;
+    const tg_sampling bad[] = {
+        {.temp = -1, .top_p = 1},   {.temp = NAN, .top_p = 1},        {.temp = INFINITY, .top_p = 1},
+        {.top_p = 1, .top_k = -1},  {.top_p = 1.01f},                 {.top_p = NAN},
+        {.top_p = 1, .min_p = -0.1f}, {.top_p = 1, .min_p = 1.5f},
+    };
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        tg_sampler *s;
+        tg_error err;
+        assert_int_equal(tg_sampler_make(&s, 10, &bad[i], &err), TG_E_USAGE);
+        assert_null(s);
+        assert_non_null(err.message);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(generator), cmocka_unit_test(greedy),           cmocka_unit_test(filters),
+        cmocka_unit_test(seeds),     cmocka_unit_test(one_draw_a_token), cmocka_unit_test(bad_parameters),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
