@@ -52,7 +52,7 @@ static uint32_t code_at(const uint8_t *s, size_t n, size_t *length)
     uint32_t code;
     int k = tg_utf8_decode(s, n, &code);
     *length = k ? (size_t)k : 1;
-    return k ? code : BAD_BYTE + s[0];
+    return k ? code : (uint32_t)BAD_BYTE + s[0];
 }
 
 /* ---- one unit ----------------------------------------------------------------------------- */
