@@ -6,13 +6,14 @@
 cases.json holds sets. A set names a vocabulary and what replaces its members (the members of "model" are
 replaced one by one), so that few vocabularies serve many kinds of tokenizer. A case is the text in
 hexadecimal and its ids; `special` says that text of special tokens becomes tokens, `around` that the
-tokens of the template are added, `round_trip` that the ids stand for the text again.
+tokens of the template are added, `round_trip` that the ids stand for the text again. digests.h holds one
+number for what the reference does with every code point: its pieces in a text around it, and its NFC.
 """
 import json
 import pathlib
 import random
 
-from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
+from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
 
 import hard_texts
 
@@ -214,6 +215,49 @@ def make_cases():
     print(n_cases, "cases,", sum(p.stat().st_size for p in OUT.iterdir()), "bytes in all")
 
 
+# ---- every code point ----------------------------------------------------------------------------
+
+CODES = [chr(c) for c in range(0x110000) if not 0xD800 <= c <= 0xDFFF]
+GPT2 = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
+
+
+def fnv(numbers):
+    h = 0xCBF29CE484222325
+    for n in numbers:
+        h = (h ^ n) * 0x100000001B3 & 0xFFFFFFFFFFFFFFFF
+    return h
+
+
+def piece_lengths(pre):
+    for c in CODES:
+        text = f"a{c}1 {c}{c}\n'{c}"
+        for _, (start, end) in pre.pre_tokenize_str(text):
+            yield len(text[start:end].encode())
+
+
+def nfc_bytes():
+    nfc = normalizers.NFC().normalize_str
+    for c in CODES:
+        yield from nfc(f"e{c}\u0323\u0301{c}").encode()
+
+
+def make_digests():
+    split = lambda regex: pre_tokenizers.Split(Regex(regex), "isolated")
+    pre = {
+        "gpt-2": [split(GPT2)],
+        "smollm": [pre_tokenizers.Digits(individual_digits=True), split(GPT2)],
+        "llama-bpe": [split(LLAMA3)],
+        "qwen2": [split(LLAMA3.replace("{1,3}", ""))],
+    }
+    text = "/* Made by tools/make-token-cases.py from the reference: run that, do not edit this. FNV-1a, 64 bits. */\n"
+    text += "static const struct {\n    const char *pre;\n    uint64_t digest;\n} piece_digests[] = {\n"
+    for name, parts in pre.items():
+        text += f'    {{"{name}", 0x{fnv(piece_lengths(pre_tokenizers.Sequence(parts))):016x}u}},\n'
+    text += f"}};\n\nstatic const uint64_t nfc_digest = 0x{fnv(nfc_bytes()):016x}u;\n"
+    (OUT / "digests.h").write_text(text)
+
+
 OUT.mkdir(parents=True, exist_ok=True)
 make_vocabularies()
 make_cases()
+make_digests()

@@ -1,0 +1,204 @@
+/* Tests of added.c. What the flags do in the company of a tokenizer is in the cases of test_tokenizer.c. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "support/clock.h"
+#include "support/rand.h"
+#include "token/added.h"
+
+static void add(tg_added_set *set, tg_added_token token)
+{
+    token.n_bytes = strlen(token.text);
+    assert_int_equal(tg_added_add(set, &token, NULL), TG_OK);
+}
+
+static void finish(tg_added_set *set)
+{
+    const tg_added_token *twice;
+    assert_true(tg_added_finish(set, &twice));
+}
+
+/* Writes the walk as text: stretches as they are, ids in brackets. */
+static void show(const tg_added_set *set, const char *text, bool special, char *out)
+{
+    tg_added_walk walk = {.set = set, .text = (const uint8_t *)text, .n = strlen(text), .special = special};
+    size_t from, to;
+    int32_t id;
+    while (tg_added_next(&walk, &from, &to, &id)) {
+        memcpy(out, text + from, to - from);
+        out += to - from;
+        if (id >= 0) {
+            *out++ = '[';
+            *out++ = (char)('0' + id);
+            *out++ = ']';
+        }
+    }
+    *out = 0;
+}
+
+static void expect(const tg_added_set *set, const char *text, bool special, const char *wanted)
+{
+    char got[256];
+    show(set, text, special, got);
+    assert_string_equal(got, wanted);
+}
+
+static void leftmost_longest(void **state)
+{
+    (void)state;
+    tg_added_set set = {0};
+    finish(&set);
+    expect(&set, "", true, "");
+    expect(&set, "abc", true, "abc");
+    tg_added_deinit(&set);
+    add(&set, (tg_added_token){.text = "ab", .id = 1});
+    add(&set, (tg_added_token){.text = "abcd", .id = 2});
+    add(&set, (tg_added_token){.text = "bcde", .id = 3});
+    add(&set, (tg_added_token){.text = "e", .id = 4});
+    add(&set, (tg_added_token){.text = "\xff\xfe", .id = 5});
+    finish(&set);
+    expect(&set, "xab", true, "x[1]");
+    expect(&set, "abc", true, "[1]c");
+    expect(&set, "abcde", true, "[2][4]");
+    expect(&set, "bcdeab", true, "[3][1]");
+    expect(&set, "bcdab", true, "bcd[1]");
+    expect(&set, "\xff\xff\xfe\xff", true, "\xff[5]\xff");
+    tg_added_deinit(&set);
+}
+
+/* R17: a special token that is not asked for is text, and hides what begins inside it, as in the reference. */
+static void special_tokens(void **state)
+{
+    (void)state;
+    tg_added_set set = {0};
+    add(&set, (tg_added_token){.text = "<|a|>", .id = 1, .special = true});
+    add(&set, (tg_added_token){.text = "a|", .id = 2});
+    add(&set, (tg_added_token){.text = "<|", .id = 3});
+    finish(&set);
+    expect(&set, "x<|a|>y<|a", true, "x[1]y[3]a");
+    expect(&set, "x<|a|>y<|a", false, "x<|a|>y[3]a");
+    expect(&set, "a|<|a|>a|", false, "[2]<|a|>[2]");
+    tg_added_deinit(&set);
+}
+
+static void strips_and_words(void **state)
+{
+    (void)state;
+    tg_added_set set = {0};
+    add(&set, (tg_added_token){.text = "L", .id = 1, .lstrip = true});
+    add(&set, (tg_added_token){.text = "R", .id = 2, .rstrip = true});
+    add(&set, (tg_added_token){.text = "W", .id = 3, .single_word = true});
+    finish(&set);
+    expect(&set, "a \t\xe3\x80\x80L b", true, "a[1] b");
+    expect(&set, "a R \xc2\xa0\n b", true, "a [2]b");
+    expect(&set, "R L", true, "[2][1]");
+    expect(&set, "  L", true, "[1]");
+    expect(&set, "R  ", true, "[2]");
+    expect(&set, "\xa0L\xff", true, "\xa0[1]\xff"); /* a stray byte is no space */
+    expect(&set, "W W. -W-", true, "[3] [3]. -[3]-");
+    expect(&set, "aW Wa W1 _W \xc3\xa9W W\xcc\x81", true, "aW Wa W1 _W \xc3\xa9W W\xcc\x81");
+    expect(&set, "\xffW\xc3", true, "\xff[3]\xc3");
+    tg_added_deinit(&set);
+}
+
+static void the_same_text_twice(void **state)
+{
+    (void)state;
+    tg_added_set set = {0};
+    const tg_added_token *twice = NULL;
+    add(&set, (tg_added_token){.text = "b", .id = 1});
+    add(&set, (tg_added_token){.text = "a", .id = 2});
+    add(&set, (tg_added_token){.text = "b", .id = 3});
+    assert_false(tg_added_finish(&set, &twice));
+    assert_string_equal(twice->text, "b");
+    tg_added_deinit(&set);
+}
+
+/* Against trying every token at every place. */
+static void equals_the_definition(void **state)
+{
+    (void)state;
+    for (int round = 0; round < 300; round++) {
+        tg_added_set set = {0};
+        char texts[8][8], text[64], got[256], wanted[256], *w = wanted;
+        int n = 0;
+        for (int k = rand_int(1, 8); k > 0; k--) {
+            int length = rand_int(1, 6), same = 0;
+            for (int i = 0; i < length; i++)
+                texts[n][i] = (char)('a' + rand_int(0, 1));
+            texts[n][length] = 0;
+            for (int i = 0; i < n; i++)
+                same |= strcmp(texts[i], texts[n]) == 0;
+            if (!same)
+                add(&set, (tg_added_token){.text = texts[n], .id = n}), n++;
+        }
+        finish(&set);
+        int length = rand_int(0, 60);
+        for (int i = 0; i < length; i++)
+            text[i] = (char)('a' + rand_int(0, 1));
+        text[length] = 0;
+        for (const char *s = text; *s;) {
+            int best = -1;
+            for (int i = 0; i < n; i++)
+                if (strncmp(s, texts[i], strlen(texts[i])) == 0 && (best < 0 || strlen(texts[i]) > strlen(texts[best])))
+                    best = i;
+            if (best < 0) {
+                *w++ = *s++;
+                continue;
+            }
+            *w++ = '[', *w++ = (char)('0' + best), *w++ = ']';
+            s += strlen(texts[best]);
+        }
+        *w = 0;
+        show(&set, text, true, got);
+        assert_string_equal(got, wanted);
+        tg_added_deinit(&set);
+    }
+}
+
+static void long_text(void **state)
+{
+    (void)state;
+    enum { N = 1 << 20 };
+    tg_added_set set = {0};
+    char *spaces = malloc(N + 1);
+    assert_non_null(spaces);
+    memset(spaces, ' ', N);
+    spaces[N] = 0;
+    add(&set, (tg_added_token){.text = "<l>", .id = 1, .lstrip = true});
+    add(&set, (tg_added_token){.text = "               x", .id = 2, .lstrip = true, .rstrip = true});
+    finish(&set);
+    memcpy(spaces + N - 3, "<l>", 3);
+    tg_added_walk walk = {.set = &set, .text = (const uint8_t *)spaces, .n = N};
+    size_t from, to;
+    int32_t id;
+    double start = clock_seconds();
+    assert_true(tg_added_next(&walk, &from, &to, &id));
+    assert_int_equal(from, 0);
+    assert_int_equal(to, 0);
+    assert_int_equal(id, 1);
+    assert_true(tg_added_next(&walk, &from, &to, &id));
+    assert_int_equal(id, -1);
+    assert_false(tg_added_next(&walk, &from, &to, &id));
+    assert_true(clock_seconds() - start < 5);
+    tg_added_deinit(&set);
+    free(spaces);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(leftmost_longest),
+        cmocka_unit_test(special_tokens),
+        cmocka_unit_test(strips_and_words),
+        cmocka_unit_test(the_same_text_twice),
+        cmocka_unit_test(equals_the_definition),
+        cmocka_unit_test(long_text),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
