@@ -26,7 +26,7 @@ static bool configure_gguf(tg_config_reader *r, tg_config *c)
                                        "attention.key_length",  "feed_forward_length",
                                        "context_length",        "attention.layer_norm_rms_epsilon"};
     static const char *const scalings[] = {"none", "linear"};
-    int scaling = 0, v_dim = 0, n_expert = 0;
+    int scaling = 1, v_dim = 0, n_expert = 0; /* a factor without a type means linear */
     double factor = 0;
     if (!sizes(r, c, key) || !tg_read_int(r, "attention.value_length", false, 1, TG_MAX_EMBD, &v_dim) ||
         !tg_read_int(r, "rope.dimension_count", false, 1, TG_MAX_EMBD, &c->rope.n_rot) ||
@@ -48,7 +48,7 @@ static bool configure_gguf(tg_config_reader *r, tg_config *c)
         return false;
     }
     c->rope.pairs = TG_ROPE_NEIGHBOURS;
-    if (factor > 0) {
+    if (scaling == 1 && factor > 0) {
         c->rope.scaling = TG_ROPE_LINEAR;
         c->rope.factor = factor;
     }
