@@ -243,7 +243,7 @@ static void feed_forward_block(const tg_worker *w, tg_forward *f, int i)
     size_t ff = (size_t)c->n_ff;
     const tg_product in[2] = {{&l->up, f->up, ff, false}, {&l->gate, f->gate, ff, false}};
     int n_in = f->w->arch->gated ? 2 : 1;
-    const tg_rows x = norm(w, f, &l->ffn_norm, i, any_q8(f, in, n_in));
+    const tg_rows x = norm(w, f, &l->ffn_norm, i + 1, any_q8(f, in, n_in));
     matmul(w, f, &x, in, n_in);
 
     const tg_product down = {&l->down, f->x, (size_t)c->n_embd, true};

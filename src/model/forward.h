@@ -51,7 +51,7 @@ typedef struct tg_forward {
     /* what happened */
     const volatile sig_atomic_t *interrupted;
     bool stopped;         /* rank 0 saw the interruption; read by all behind a barrier */
-    atomic_int bad_layer; /* the first layer whose input was not finite, n_layer for the head; INT_MAX */
+    atomic_int bad_layer; /* the first point where x was not finite: behind so many layers; INT_MAX */
     atomic_int bad_row;   /* a row of it */
     atomic_ullong n_clamped;
 } tg_forward;

@@ -245,7 +245,7 @@ static tg_status append(tg_session *s, const tg_batch *b, tg_error *err)
             return tg_fail(err, TG_E_USAGE, NULL,
                            "past the positions that the model has learned (found %d, allowed below %d)",
                            pos, c->n_ctx_train);
-        if (!tg_kv_append(&s->kv, seq))
+        if (pos >= s->params.n_ctx || !tg_kv_append(&s->kv, seq))
             return tg_fail(err, TG_E_USAGE, NULL, "context full (%d positions)", s->params.n_ctx);
     }
     return TG_OK;
