@@ -70,9 +70,8 @@ static void put_tokenizer(report *r)
     if (!r->tok.model[0])
         return;
     tg_output_print(r->out, "%-14s %s, splits %s, %d tokens, %d merges\n", "tokenizer",
-                    tg_text_quote(&model, r->tok.model),
-                    tg_text_quote(&pre, r->tok.pre), r->tok.n_tokens,
-                    r->tok.n_merges);
+                    tg_text_quote(&model, r->tok.model), tg_text_quote(&pre, r->tok.pre),
+                    r->tok.n_tokens, r->tok.n_merges);
     put_special(r, "begin of text", r->tok.bos, r->tok.add_bos);
     put_special(r, "end of text", r->tok.eos, r->tok.add_eos);
 }
