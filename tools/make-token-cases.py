@@ -250,6 +250,7 @@ def make_digests():
         "qwen2": [split(LLAMA3.replace("{1,3}", ""))],
     }
     text = "/* Made by tools/make-token-cases.py from the reference: run that, do not edit this. FNV-1a, 64 bits. */\n"
+    text += "/* clang-format off */\n"
     text += "static const struct {\n    const char *pre;\n    uint64_t digest;\n} piece_digests[] = {\n"
     for name, parts in pre.items():
         text += f'    {{"{name}", 0x{fnv(piece_lengths(pre_tokenizers.Sequence(parts))):016x}u}},\n'

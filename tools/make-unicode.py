@@ -17,6 +17,7 @@ from tokenizers import AddedToken, Regex, Tokenizer, models, normalizers, pre_to
 OUT = pathlib.Path(__file__).resolve().parent.parent / "src" / "token"
 CODES = [c for c in range(0x110000) if not 0xD800 <= c <= 0xDFFF]
 HEAD = f"""/* Made by tools/make-unicode.py from tokenizers {tokenizers.__version__}: run that, do not edit this. */
+/* clang-format off */
 """
 
 

@@ -10,7 +10,8 @@
 
 tg_status tg_added_add(tg_added_set *set, const tg_added_token *token, tg_error *err)
 {
-    if (!tg_grow((void **)&set->tokens, &set->room, set->n + 1, sizeof *set->tokens, "added tokens", err))
+    if (!tg_grow((void **)&set->tokens, &set->room, set->n + 1, sizeof *set->tokens, "added tokens",
+                 err))
         return TG_E_RESOURCE;
     char *text = tg_alloc(token->n_bytes, 1, "an added token", err);
     if (!text)
@@ -57,8 +58,10 @@ void tg_added_deinit(tg_added_set *set)
 
 /* ---- matching ----------------------------------------------------------------------------- */
 
-/* The first token in [low, high), which agree before byte `depth`, whose byte there is at least b. */
-static size_t lower_bound(const tg_added_set *set, size_t low, size_t high, size_t depth, unsigned b)
+/* The first token in [low, high), which agree before byte `depth`, whose byte there is at least b.
+ */
+static size_t lower_bound(const tg_added_set *set, size_t low, size_t high, size_t depth,
+                          unsigned b)
 {
     while (low < high) {
         size_t middle = (low + high) / 2;
@@ -127,8 +130,10 @@ bool tg_added_next(tg_added_walk *w, size_t *from, size_t *to, int32_t *id)
             continue;
         }
         size_t start = w->search, stop = start + token->n_bytes, at;
-        w->search = stop; /* also past a match that does not count, and before white space it takes along */
-        if ((token->special && !w->special) || (token->single_word && !stands_alone(w, start, stop)))
+        w->search =
+            stop; /* also past a match that does not count, and before white space it takes along */
+        if ((token->special && !w->special) ||
+            (token->single_word && !stands_alone(w, start, stop)))
             continue;
         if (token->lstrip)
             while (start > w->done && class_before(w->text, start, &at) & TG_CLASS_SPACE)

@@ -1,7 +1,9 @@
-/* added.h - finding added tokens in text: those that stand outside the merges and always become one id.
+/* added.h - finding added tokens in text: those that stand outside the merges and always become one
+ * id.
  *
- * The rules are the reference's: the leftmost match, and of those at one place the longest. A match of a
- * special token that is not asked for is passed over as plain text, whatever else begins inside it. */
+ * The rules are the reference's: the leftmost match, and of those at one place the longest. A match
+ * of a special token that is not asked for is passed over as plain text, whatever else begins
+ * inside it. */
 #ifndef TG_TOKEN_ADDED_H
 #define TG_TOKEN_ADDED_H
 
@@ -15,7 +17,8 @@ typedef struct tg_added_token {
     bool single_word; /* not beside a word character */
     bool lstrip;      /* takes the white space before it along */
     bool rstrip;      /* and after it */
-    bool normalized;  /* is looked for after normalisation, and in the pieces that the others leave */
+    bool
+        normalized; /* is looked for after normalisation, and in the pieces that the others leave */
 } tg_added_token;
 
 /* Tokens ordered by their bytes; the texts are the set's own. */
@@ -42,8 +45,8 @@ typedef struct tg_added_walk {
     bool ended;
 } tg_added_walk;
 
-/* The next stretch of plain text, which may be empty, and the id of the added token after it, or -1 when
- * the text ends instead. False once that has been said. */
+/* The next stretch of plain text, which may be empty, and the id of the added token after it, or -1
+ * when the text ends instead. False once that has been said. */
 bool tg_added_next(tg_added_walk *walk, size_t *from, size_t *to, int32_t *id);
 
 #endif

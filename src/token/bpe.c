@@ -1,10 +1,10 @@
 /* bpe.c - the merges.
  *
- * A piece is a list of symbols, one for each byte at first. A heap holds the pairs that could merge, as
- * rank << 32 | position of the left symbol, so that the smallest key is the next merge. A key goes stale
- * when its pair is gone; the symbol remembers the rank of the pair it begins, which tells. (No other pair
- * with that rank can begin there later: symbols only grow.) Pieces are short and come again, so the ids of
- * recent ones are kept for the length of a call. */
+ * A piece is a list of symbols, one for each byte at first. A heap holds the pairs that could
+ * merge, as rank << 32 | position of the left symbol, so that the smallest key is the next merge. A
+ * key goes stale when its pair is gone; the symbol remembers the rank of the pair it begins, which
+ * tells. (No other pair with that rank can begin there later: symbols only grow.) Pieces are short
+ * and come again, so the ids of recent ones are kept for the length of a call. */
 #include "token/bpe.h"
 
 #include <assert.h>
@@ -19,7 +19,7 @@
 typedef struct tg_bpe_symbol {
     uint32_t id;
     uint32_t previous, next; /* NONE at the ends */
-    uint32_t rank;           /* of the pair with the next one; NONE: they do not merge, or this is gone */
+    uint32_t rank; /* of the pair with the next one; NONE: they do not merge, or this is gone */
 } symbol;
 
 /* One cache line. */
@@ -107,8 +107,8 @@ void tg_bpe_work_deinit(tg_bpe_work *work)
 
 static inline bool reserve_ids(tg_bpe_work *work, size_t n, tg_error *err)
 {
-    return tg_grow((void **)&work->ids, &work->ids_room, work->n_ids + n, sizeof *work->ids, "token ids",
-                   err);
+    return tg_grow((void **)&work->ids, &work->ids_room, work->n_ids + n, sizeof *work->ids,
+                   "token ids", err);
 }
 
 tg_status tg_bpe_append_id(tg_bpe_work *work, int32_t id, tg_error *err)
@@ -157,7 +157,8 @@ static uint32_t make_symbols(const tg_bpe *bpe, tg_bpe_work *work, const uint8_t
             work->n_dropped++;
         else if (known || !after_unknown || !bpe->fuse_unknown)
             work->symbols[k++].id = (uint32_t)id;
-        /* A byte that is left out never comes here with a token for unknown ones: the run is unbroken. */
+        /* A byte that is left out never comes here with a token for unknown ones: the run is
+         * unbroken. */
         after_unknown = !known;
     }
     for (uint32_t i = 0; i < k; i++) {
@@ -212,14 +213,16 @@ static void merge_all(const tg_bpe *bpe, symbol *symbols, uint32_t n, uint64_t *
     }
 }
 
-static tg_status encode(const tg_bpe *bpe, tg_bpe_work *work, const uint8_t *s, size_t n, tg_error *err)
+static tg_status encode(const tg_bpe *bpe, tg_bpe_work *work, const uint8_t *s, size_t n,
+                        tg_error *err)
 {
     assert(n > 0 && n < NONE);
     int32_t id = bpe->whole ? tg_vocab_find_bytes(bpe->whole, s, n) : -1;
     if (id >= 0 && !bpe->whole->tokens[id].is_special)
         return tg_bpe_append_id(work, id, err);
     /* Each of at most n - 1 merges takes a key out of the heap and puts two in. */
-    if (!tg_grow((void **)&work->symbols, &work->symbols_room, n, sizeof *work->symbols, "merges", err) ||
+    if (!tg_grow((void **)&work->symbols, &work->symbols_room, n, sizeof *work->symbols, "merges",
+                 err) ||
         !tg_grow((void **)&work->heap, &work->heap_room, 2 * n, sizeof *work->heap, "merges", err))
         return TG_E_RESOURCE;
     uint32_t n_symbols = make_symbols(bpe, work, s, n);

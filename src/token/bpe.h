@@ -17,7 +17,8 @@ typedef struct tg_bpe {
     int32_t byte_id[256]; /* -1: the vocabulary lacks the byte */
     int32_t unknown;      /* what stands for such a byte; -1: nothing, it is left out */
     bool fuse_unknown;    /* one for a run of them */
-    const tg_vocab *whole; /* not NULL: a piece that is a token becomes it, whatever the merges say */
+    const tg_vocab
+        *whole; /* not NULL: a piece that is a token becomes it, whatever the merges say */
 } tg_bpe;
 
 tg_status tg_bpe_init(tg_bpe *bpe, tg_error *err);

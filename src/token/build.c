@@ -47,21 +47,22 @@ tg_status tg_build_merge(tg_tokenizer *t, const void *left, size_t n_left, const
     memcpy(both + n_left, right, n_right);
     int32_t id = tg_vocab_find(&t->vocab, both, n_left + n_right);
     if (id < 0)
-        return tg_fail(err, TG_E_MODEL, t->file, "merge %" PRIu64 ": the result '%s' is no token", line,
-                       tg_quote(&q, both, n_left + n_right));
+        return tg_fail(err, TG_E_MODEL, t->file, "merge %" PRIu64 ": the result '%s' is no token",
+                       line, tg_quote(&q, both, n_left + n_right));
     if (t->n_merges == INT32_MAX)
         return tg_fail(err, TG_E_MODEL, t->file, "too many merges (allowed %d)", INT32_MAX);
     return tg_bpe_add_merge(&t->bpe, l, r, id, t->n_merges++, err);
 }
 
-tg_status tg_build_merge_text(tg_tokenizer *t, const void *text, size_t n, uint64_t line, tg_error *err)
+tg_status tg_build_merge_text(tg_tokenizer *t, const void *text, size_t n, uint64_t line,
+                              tg_error *err)
 {
     const char *s = text, *space = n ? memchr(s, ' ', n) : NULL;
     size_t left = space ? (size_t)(space - s) : n, right = space ? n - left - 1 : 0;
     if (left == 0 || right == 0 || memchr(space + 1, ' ', right)) {
         tg_quoted q;
-        return tg_fail(err, TG_E_MODEL, t->file, "merge %" PRIu64 " has not two parts (found '%s')", line,
-                       tg_quote(&q, text, n));
+        return tg_fail(err, TG_E_MODEL, t->file, "merge %" PRIu64 " has not two parts (found '%s')",
+                       line, tg_quote(&q, text, n));
     }
     return tg_build_merge(t, s, left, space + 1, right, line, err);
 }
@@ -72,11 +73,13 @@ tg_status tg_build_added(tg_tokenizer *t, const tg_added_token *token, tg_error 
 {
     tg_vocab *v = &t->vocab;
     if (token->n_bytes > TG_MAX_TOKEN_BYTES)
-        return tg_fail(err, TG_E_MODEL, t->file, "token %d is too long (found %zu bytes, allowed %d)",
-                       token->id, token->n_bytes, TG_MAX_TOKEN_BYTES);
+        return tg_fail(err, TG_E_MODEL, t->file,
+                       "token %d is too long (found %zu bytes, allowed %d)", token->id,
+                       token->n_bytes, TG_MAX_TOKEN_BYTES);
     if (token->id < 0 || token->id >= v->n_ids)
-        return tg_fail(err, TG_E_MODEL, t->file, "token id out of range (found %d, allowed 0 to %d)",
-                       token->id, v->n_ids - 1);
+        return tg_fail(err, TG_E_MODEL, t->file,
+                       "token id out of range (found %d, allowed 0 to %d)", token->id,
+                       v->n_ids - 1);
     if (token->n_bytes == 0) /* the reference passes over it */
         return TG_OK;
     int32_t known = tg_vocab_find(v, token->text, token->n_bytes);
@@ -92,7 +95,8 @@ tg_status tg_build_added(tg_tokenizer *t, const tg_added_token *token, tg_error 
     uint8_t *composed = NULL;
     tg_status status = TG_OK;
     if (token->normalized && t->nfc)
-        status = tg_nfc((const uint8_t *)token->text, token->n_bytes, &composed, &looked_for.n_bytes, err);
+        status = tg_nfc((const uint8_t *)token->text, token->n_bytes, &composed,
+                        &looked_for.n_bytes, err);
     if (composed)
         looked_for.text = (const char *)composed;
     if (status == TG_OK)
@@ -107,11 +111,13 @@ tg_status tg_build_added(tg_tokenizer *t, const tg_added_token *token, tg_error 
 
 /* ---- ids ---------------------------------------------------------------------------------- */
 
-tg_status tg_build_id(const tg_tokenizer *t, const char *what, int64_t id, int32_t *out, tg_error *err)
+tg_status tg_build_id(const tg_tokenizer *t, const char *what, int64_t id, int32_t *out,
+                      tg_error *err)
 {
     if (id < 0 || id >= t->vocab.n_ids)
-        return tg_fail(err, TG_E_MODEL, t->file, "%s out of range (found %" PRId64 ", allowed 0 to %d)",
-                       what, id, t->vocab.n_ids - 1);
+        return tg_fail(err, TG_E_MODEL, t->file,
+                       "%s out of range (found %" PRId64 ", allowed 0 to %d)", what, id,
+                       t->vocab.n_ids - 1);
     if (t->vocab.tokens[id].n == 0)
         return tg_fail(err, TG_E_MODEL, t->file, "%s is no token (found %" PRId64 ")", what, id);
     *out = (int32_t)id;
@@ -139,11 +145,17 @@ tg_status tg_build_around(tg_tokenizer *t, tg_around *around, int32_t id, tg_err
 
 /* ---- the end ------------------------------------------------------------------------------ */
 
+tg_status tg_build_check_tokens(const tg_tokenizer *t, tg_error *err)
+{
+    return t->vocab.n_used ? TG_OK : tg_fail(err, TG_E_MODEL, t->file, "the vocabulary is empty");
+}
+
 tg_status tg_build_finish(tg_tokenizer *t, tg_error *err)
 {
     tg_quoted q;
-    if (t->vocab.n_used == 0)
-        return tg_fail(err, TG_E_MODEL, t->file, "the vocabulary is empty");
+    tg_status status = tg_build_check_tokens(t, err);
+    if (status != TG_OK)
+        return status;
     int n_bytes = 0;
     for (int b = 0; b < 256; b++) {
         uint8_t byte = (uint8_t)b;
@@ -151,7 +163,8 @@ tg_status tg_build_finish(tg_tokenizer *t, tg_error *err)
         n_bytes += t->bpe.byte_id[b] >= 0;
     }
     if (n_bytes == 0)
-        return tg_fail(err, TG_E_MODEL, t->file, "not a byte-level vocabulary: no byte has a token");
+        return tg_fail(err, TG_E_MODEL, t->file,
+                       "not a byte-level vocabulary: no byte has a token");
     if (t->n_merges == 0)
         return tg_fail(err, TG_E_MODEL, t->file, "a BPE vocabulary without merges");
     const tg_added_token *twice;

@@ -1,4 +1,5 @@
-/* hash.h - hashing of strings and pairs with a random seed, since the keys come from files and prompts. */
+/* hash.h - hashing of strings and pairs with a random seed, since the keys come from files and
+ * prompts. */
 #ifndef TG_TOKEN_HASH_H
 #define TG_TOKEN_HASH_H
 

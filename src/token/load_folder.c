@@ -1,8 +1,8 @@
 /* load_folder.c - the tokenizer of a Hugging Face folder.
  *
- * tokenizer.json is taken when it is there; else vocab.json and merges.txt, whose pattern goes by the
- * class of the tokenizer. Beside them, tokenizer_config.json, config.json and generation_config.json say
- * which ids begin and end a text. */
+ * tokenizer.json is taken when it is there; else vocab.json and merges.txt, whose pattern goes by
+ * the class of the tokenizer. Beside them, tokenizer_config.json, config.json and
+ * generation_config.json say which ids begin and end a text. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -14,9 +14,9 @@ typedef struct folder {
     const tg_container *c;
     int n_vocab;
     tg_tokenizer *t;
-    char *path;             /* of the vocabulary */
-    char *config_path;      /* of tokenizer_config.json */
-    json_t *config;         /* its contents; NULL: absent */
+    char *path;        /* of the vocabulary */
+    char *config_path; /* of tokenizer_config.json */
+    json_t *config;    /* its contents; NULL: absent */
     tg_error *err;
 } folder;
 
@@ -33,7 +33,8 @@ static tg_status load_sidecar(folder *f, const char *name, json_t **root, char *
     if (*root && json_is_object(*root))
         return TG_OK;
     if (*root)
-        tg_fail(f->err, TG_E_MODEL, *path, "not a JSON object (found %s)", tg_json_type_name(*root));
+        tg_fail(f->err, TG_E_MODEL, *path, "not a JSON object (found %s)",
+                tg_json_type_name(*root));
     json_decref(*root);
     *root = NULL;
     return f->err->status;
@@ -56,8 +57,8 @@ static tg_status find_named(folder *f, const char *key, int32_t *id)
         return TG_OK;
     *id = tg_build_find(f->t, text, strlen(text));
     return *id >= 0 ? TG_OK
-                    : tg_fail(f->err, TG_E_MODEL, f->config_path, "%s is no token (found '%s')", key,
-                              tg_quote_str(&q, text));
+                    : tg_fail(f->err, TG_E_MODEL, f->config_path, "%s is no token (found '%s')",
+                              key, tg_quote_str(&q, text));
 }
 
 /* An id, or a list of them; the first becomes *id, unless it is set or NULL. */
@@ -71,8 +72,9 @@ static tg_status take_ids(folder *f, const json_t *root, const char *key, bool e
         const json_t *item = json_is_array(value) ? json_array_get(value, i) : value;
         int32_t checked;
         if (!json_is_integer(item))
-            return tg_fail(f->err, TG_E_MODEL, f->path, "%s has the wrong type (found %s, allowed integer)",
-                           key, tg_json_type_name(item));
+            return tg_fail(f->err, TG_E_MODEL, f->path,
+                           "%s has the wrong type (found %s, allowed integer)", key,
+                           tg_json_type_name(item));
         tg_status status = tg_build_id(f->t, key, json_integer_value(item), &checked, f->err);
         if (status != TG_OK)
             return status;
@@ -119,7 +121,8 @@ static tg_status choose_pattern(folder *f)
     };
     tg_quoted q;
     const char *class = json_string_value(json_object_get(f->config, "tokenizer_class"));
-    const char *model_type = json_string_value(json_object_get(tg_container_config(f->c), "model_type"));
+    const char *model_type =
+        json_string_value(json_object_get(tg_container_config(f->c), "model_type"));
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
         size_t n = strlen(known[i].class);
         bool same = class ? strncmp(class, known[i].class, n) == 0 &&
@@ -129,11 +132,16 @@ static tg_status choose_pattern(folder *f)
             continue;
         f->t->pre = tg_pretokenizer_by_name(known[i].pre);
         f->t->nfc = f->t->pre->nfc;
-        return tg_json_get_bool(f->config, "add_prefix_space", &f->t->prefix_space, f->config_path, f->err);
+        return tg_json_get_bool(f->config, "add_prefix_space", &f->t->prefix_space, f->config_path,
+                                f->err);
     }
-    return tg_fail(f->err, TG_E_MODEL, f->path,
-                   "without tokenizer.json, the tokenizer class must be GPT2Tokenizer or Qwen2Tokenizer "
-                   "(found '%s')", tg_quote_str(&q, class ? class : model_type ? model_type : ""));
+    return tg_fail(
+        f->err, TG_E_MODEL, f->path,
+        "without tokenizer.json, the tokenizer class must be GPT2Tokenizer or Qwen2Tokenizer "
+        "(found '%s')",
+        tg_quote_str(&q, class        ? class
+                         : model_type ? model_type
+                                      : ""));
 }
 
 static tg_status load_merge_lines(folder *f)
@@ -141,7 +149,8 @@ static tg_status load_merge_lines(folder *f)
     tg_file file;
     char *path;
     tg_tokenizer *t = f->t;
-    tg_status status = tg_container_sidecar(f->c, "merges.txt", TG_MAX_JSON_BYTES, &file, &path, f->err);
+    tg_status status =
+        tg_container_sidecar(f->c, "merges.txt", TG_MAX_JSON_BYTES, &file, &path, f->err);
     if (status != TG_OK)
         return status;
     if (!path)
@@ -162,14 +171,37 @@ static tg_status load_merge_lines(folder *f)
     return status;
 }
 
-/* Tokens that stand outside the merges: those that tokenizer_config.json lists, and those it names. */
+/* added_tokens.json, from before tokenizer_config.json listed them, says too little of its tokens.
+ */
+static tg_status refuse_old_list(folder *f)
+{
+    tg_file file;
+    char *path;
+    tg_status status =
+        tg_container_sidecar(f->c, "added_tokens.json", TG_MAX_JSON_BYTES, &file, &path, f->err);
+    if (status == TG_OK && path)
+        status = tg_fail(f->err, TG_E_MODEL, path,
+                         "not supported without added_tokens_decoder in tokenizer_config.json");
+    tg_file_close(&file);
+    tg_free(path);
+    return status;
+}
+
+/* Tokens that stand outside the merges: those that tokenizer_config.json lists, and those it names.
+ */
 static tg_status load_added(folder *f)
 {
     const char *key;
     json_t *entry;
     tg_added_token token;
     json_t *listed = json_object_get(f->config, "added_tokens_decoder");
-    json_object_foreach(listed, key, entry) {
+    if (!listed) {
+        tg_status status = refuse_old_list(f);
+        if (status != TG_OK)
+            return status;
+    }
+    json_object_foreach(listed, key, entry)
+    {
         int64_t id = 0;
         size_t i = 0;
         for (; key[i] >= '0' && key[i] <= '9' && id <= INT32_MAX; i++)
@@ -188,7 +220,8 @@ static tg_status load_added(folder *f)
     }
     static const char *const names[] = {"bos_token", "eos_token", "unk_token", "pad_token"};
     for (size_t i = 0; i <= sizeof names / sizeof *names; i++) {
-        const char *text = i < sizeof names / sizeof *names ? named_token(f, names[i]) : "<|endoftext|>";
+        const char *text =
+            i < sizeof names / sizeof *names ? named_token(f, names[i]) : "<|endoftext|>";
         int32_t id = text ? tg_build_find(f->t, text, strlen(text)) : -1;
         if (id < 0 || f->t->vocab.tokens[id].is_added)
             continue;
@@ -218,7 +251,8 @@ static tg_status load_policy(folder *f)
 {
     bool add_bos = false, add_eos = false;
     tg_tokenizer *t = f->t;
-    tg_status status = tg_json_get_bool(f->config, "add_bos_token", &add_bos, f->config_path, f->err);
+    tg_status status =
+        tg_json_get_bool(f->config, "add_bos_token", &add_bos, f->config_path, f->err);
     if (status == TG_OK)
         status = tg_json_get_bool(f->config, "add_eos_token", &add_eos, f->config_path, f->err);
     if (status == TG_OK && add_bos && t->bos >= 0)
@@ -244,8 +278,9 @@ static tg_status load(folder *f)
     } else {
         status = load_sidecar(f, "vocab.json", &root, &f->path);
         if (status == TG_OK && !root)
-            status = tg_fail(f->err, TG_E_MODEL, tg_container_path(f->c),
-                             "no tokenizer: neither tokenizer.json, nor vocab.json with merges.txt");
+            status =
+                tg_fail(f->err, TG_E_MODEL, tg_container_path(f->c),
+                        "no tokenizer: neither tokenizer.json, nor vocab.json with merges.txt");
         if (status == TG_OK)
             status = load_pair(f, root);
     }
@@ -257,7 +292,8 @@ static tg_status load(folder *f)
     return status == TG_OK ? tg_build_finish(f->t, f->err) : status;
 }
 
-tg_status tg_load_folder(tg_tokenizer **tokenizer, const tg_container *c, int n_vocab, tg_error *err)
+tg_status tg_load_folder(tg_tokenizer **tokenizer, const tg_container *c, int n_vocab,
+                         tg_error *err)
 {
     folder f = {.c = c, .n_vocab = n_vocab, .err = err};
     tg_status status = load(&f);

@@ -1,7 +1,7 @@
 /* load_gguf.c - a tokenizer from the metadata of a GGUF file.
  *
- * The pattern goes by its name, tokenizer.ggml.pre; what the reference does beside the pattern, and the
- * file has no key for, stands in the table of pre-tokenizers. */
+ * The pattern goes by its name, tokenizer.ggml.pre; what the reference does beside the pattern, and
+ * the file has no key for, stands in the table of pre-tokenizers. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -50,16 +50,18 @@ static tg_status check_kind(const tg_container *c, const tg_pretokenizer **pre, 
     if (status != TG_OK)
         return status;
     if (n != 4 || memcmp(text, "gpt2", 4) != 0)
-        return tg_fail(err, TG_E_MODEL, path, "tokenizer model not supported (found '%s', allowed 'gpt2')",
+        return tg_fail(err, TG_E_MODEL, path,
+                       "tokenizer model not supported (found '%s', allowed 'gpt2')",
                        tg_quote(&q, text, n));
     status = need(tg_meta_string(c, pre_key, &text, &n, err), path, pre_key, err);
     if (status != TG_OK)
         return status;
     *pre = strlen(text) == n ? tg_pretokenizer_by_name(text) : NULL;
     if (!*pre)
-        return tg_fail(err, TG_E_MODEL, path,
-                       "pre-tokenizer not supported (found '%s', allowed gpt-2, smollm, llama-bpe, qwen2)",
-                       tg_quote(&q, text, n));
+        return tg_fail(
+            err, TG_E_MODEL, path,
+            "pre-tokenizer not supported (found '%s', allowed gpt-2, smollm, llama-bpe, qwen2)",
+            tg_quote(&q, text, n));
     bool space = false;
     if (tg_meta_bool(c, "tokenizer.ggml.add_space_prefix", &space, err) == TG_META_BAD)
         return err->status;
@@ -78,8 +80,8 @@ static int hex_digit(uint8_t c)
 }
 
 /* What the type of token `id` adds to its text. */
-static tg_status apply_type(tg_tokenizer *t, int32_t id, int64_t type, const uint8_t *text, size_t n,
-                            tg_error *err)
+static tg_status apply_type(tg_tokenizer *t, int32_t id, int64_t type, const uint8_t *text,
+                            size_t n, tg_error *err)
 {
     tg_quoted q;
     tg_added_token added = {.text = (const char *)text, .n_bytes = n, .id = id};
@@ -103,17 +105,20 @@ static tg_status apply_type(tg_tokenizer *t, int32_t id, int64_t type, const uin
             uint8_t byte = (uint8_t)(hex_digit(text[3]) << 4 | hex_digit(text[4]));
             return tg_vocab_set_literal(&t->vocab, id, &byte, 1, err);
         }
-        return tg_fail(err, TG_E_MODEL, t->file, "token %d is no byte token (found '%s', allowed <0xHH>)",
-                       id, tg_quote(&q, text, n));
+        return tg_fail(err, TG_E_MODEL, t->file,
+                       "token %d is no byte token (found '%s', allowed <0xHH>)", id,
+                       tg_quote(&q, text, n));
     default:
         return tg_fail(err, TG_E_MODEL, t->file,
-                       "token %d has an unknown type (found %" PRId64 ", allowed 0 to 6)", id, type);
+                       "token %d has an unknown type (found %" PRId64 ", allowed 0 to 6)", id,
+                       type);
     }
 }
 
 static tg_status load_tokens(tg_tokenizer *t, const tg_container *c, tg_error *err)
 {
-    static const char tokens_key[] = "tokenizer.ggml.tokens", scores_key[] = "tokenizer.ggml.scores",
+    static const char tokens_key[] = "tokenizer.ggml.tokens",
+                      scores_key[] = "tokenizer.ggml.scores",
                       types_key[] = "tokenizer.ggml.token_type";
     tg_meta_array tokens = {0}, types = {0}, scores = {0};
     tg_status status = need(tg_meta_get_array(c, tokens_key, TG_ELEM_STRING, &tokens, err), t->file,
@@ -125,11 +130,13 @@ static tg_status load_tokens(tg_tokenizer *t, const tg_container *c, tg_error *e
     if (typed == TG_META_BAD || scored == TG_META_BAD)
         return err->status;
     if (typed == TG_META_FOUND && types.n != tokens.n)
-        return tg_fail(err, TG_E_MODEL, t->file, "%s has another length than the tokens (%" PRIu64
-                       " and %" PRIu64 ")", types_key, types.n, tokens.n);
+        return tg_fail(err, TG_E_MODEL, t->file,
+                       "%s has another length than the tokens (%" PRIu64 " and %" PRIu64 ")",
+                       types_key, types.n, tokens.n);
     if (scored == TG_META_FOUND && scores.n != tokens.n)
-        return tg_fail(err, TG_E_MODEL, t->file, "%s has another length than the tokens (%" PRIu64
-                       " and %" PRIu64 ")", scores_key, scores.n, tokens.n);
+        return tg_fail(err, TG_E_MODEL, t->file,
+                       "%s has another length than the tokens (%" PRIu64 " and %" PRIu64 ")",
+                       scores_key, scores.n, tokens.n);
 
     uint64_t at = 0, n;
     const uint8_t *text;
@@ -141,14 +148,15 @@ static tg_status load_tokens(tg_tokenizer *t, const tg_container *c, tg_error *e
         if (status != TG_OK)
             return status;
     }
-    return TG_OK;
+    return tg_build_check_tokens(t, err);
 }
 
 static tg_status load_merges(tg_tokenizer *t, const tg_container *c, tg_error *err)
 {
     static const char key[] = "tokenizer.ggml.merges";
     tg_meta_array merges = {0};
-    tg_status status = need(tg_meta_get_array(c, key, TG_ELEM_STRING, &merges, err), t->file, key, err);
+    tg_status status =
+        need(tg_meta_get_array(c, key, TG_ELEM_STRING, &merges, err), t->file, key, err);
     uint64_t at = 0, n;
     const uint8_t *text;
     for (uint64_t i = 0; status == TG_OK && i < merges.n; i++) {
@@ -165,11 +173,11 @@ static tg_status load_ids(tg_tokenizer *t, const tg_container *c, tg_error *err)
         const char *key;
         bool ends;
     } keys[] = {
-        {"tokenizer.ggml.bos_token_id", false},     {"tokenizer.ggml.eos_token_id", true},
-        {"tokenizer.ggml.eot_token_id", true},      {"tokenizer.ggml.eom_token_id", true},
-        {"tokenizer.ggml.unknown_token_id", false}, {"tokenizer.ggml.padding_token_id", false},
+        {"tokenizer.ggml.bos_token_id", false},       {"tokenizer.ggml.eos_token_id", true},
+        {"tokenizer.ggml.eot_token_id", true},        {"tokenizer.ggml.eom_token_id", true},
+        {"tokenizer.ggml.unknown_token_id", false},   {"tokenizer.ggml.padding_token_id", false},
         {"tokenizer.ggml.seperator_token_id", false}, /* as the format spells it */
-        {"tokenizer.ggml.cls_token_id", false},     {"tokenizer.ggml.mask_token_id", false},
+        {"tokenizer.ggml.cls_token_id", false},       {"tokenizer.ggml.mask_token_id", false},
     };
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
         int64_t value = 0;
@@ -177,8 +185,8 @@ static tg_status load_ids(tg_tokenizer *t, const tg_container *c, tg_error *err)
         tg_meta found = tg_meta_int(c, keys[i].key, INT64_MIN, INT64_MAX, &value, err);
         if (found == TG_META_ABSENT)
             continue;
-        tg_status status = found == TG_META_BAD ? err->status
-                                                : tg_build_id(t, keys[i].key, value, &id, err);
+        tg_status status =
+            found == TG_META_BAD ? err->status : tg_build_id(t, keys[i].key, value, &id, err);
         if (status != TG_OK)
             return status;
         t->vocab.tokens[id].is_eog |= keys[i].ends;
@@ -192,15 +200,18 @@ static tg_status load_ids(tg_tokenizer *t, const tg_container *c, tg_error *err)
 
 static tg_status load_policy(tg_tokenizer *t, const tg_container *c, tg_error *err)
 {
-    static const char bos_key[] = "tokenizer.ggml.add_bos_token", eos_key[] = "tokenizer.ggml.add_eos_token";
+    static const char bos_key[] = "tokenizer.ggml.add_bos_token",
+                      eos_key[] = "tokenizer.ggml.add_eos_token";
     bool add_bos = t->pre->add_bos, add_eos = false;
     if (tg_meta_bool(c, bos_key, &add_bos, err) == TG_META_BAD ||
         tg_meta_bool(c, eos_key, &add_eos, err) == TG_META_BAD)
         return err->status;
     if (add_bos && t->bos < 0)
-        return tg_fail(err, TG_E_MODEL, t->file, "a text begins with BOS, but there is no bos_token_id");
+        return tg_fail(err, TG_E_MODEL, t->file,
+                       "a text begins with BOS, but there is no bos_token_id");
     if (add_eos && t->eos < 0)
-        return tg_fail(err, TG_E_MODEL, t->file, "a text ends with EOS, but there is no eos_token_id");
+        return tg_fail(err, TG_E_MODEL, t->file,
+                       "a text ends with EOS, but there is no eos_token_id");
     tg_status status = add_bos ? tg_build_around(t, &t->before, t->bos, err) : TG_OK;
     return status == TG_OK && add_eos ? tg_build_around(t, &t->after, t->eos, err) : status;
 }

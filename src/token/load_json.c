@@ -1,7 +1,7 @@
 /* load_json.c - a tokenizer from a parsed tokenizer.json.
  *
- * The file can describe far more than tinygpt implements: each component is recognised whole or refused
- * by name (M59). */
+ * The file can describe far more than tinygpt implements: each component is recognised whole or
+ * refused by name (M59). */
 #include <inttypes.h>
 #include <string.h>
 
@@ -10,8 +10,8 @@
 
 /* ---- reading members ---------------------------------------------------------------------- */
 
-static tg_status wrong_type(const json_t *value, const char *key, const char *wanted, const char *path,
-                            tg_error *err)
+static tg_status wrong_type(const json_t *value, const char *key, const char *wanted,
+                            const char *path, tg_error *err)
 {
     return tg_fail(err, TG_E_MODEL, path, "%s has the wrong type (found %s, allowed %s)", key,
                    value ? tg_json_type_name(value) : "nothing", wanted);
@@ -29,8 +29,8 @@ tg_status tg_json_get_bool(const json_t *object, const char *key, bool *out, con
     return TG_OK;
 }
 
-tg_status tg_json_get_text(const json_t *object, const char *key, const char **out, const char *path,
-                           tg_error *err)
+tg_status tg_json_get_text(const json_t *object, const char *key, const char **out,
+                           const char *path, tg_error *err)
 {
     const json_t *value = json_object_get(object, key);
     if (!value || json_is_null(value))
@@ -41,18 +41,21 @@ tg_status tg_json_get_text(const json_t *object, const char *key, const char **o
     return TG_OK;
 }
 
-tg_status tg_json_get_added(const json_t *entry, tg_added_token *token, const char *path, tg_error *err)
+tg_status tg_json_get_added(const json_t *entry, tg_added_token *token, const char *path,
+                            tg_error *err)
 {
     const json_t *content = json_object_get(entry, "content");
     if (!json_is_string(content))
         return wrong_type(content, "content of an added token", "string", path, err);
-    *token = (tg_added_token){.text = json_string_value(content), .n_bytes = json_string_length(content)};
+    *token = (tg_added_token){.text = json_string_value(content),
+                              .n_bytes = json_string_length(content)};
     const struct {
         const char *key;
         bool *out;
     } flags[] = {
-        {"special", &token->special}, {"single_word", &token->single_word}, {"lstrip", &token->lstrip},
-        {"rstrip", &token->rstrip},   {"normalized", &token->normalized},
+        {"special", &token->special},       {"single_word", &token->single_word},
+        {"lstrip", &token->lstrip},         {"rstrip", &token->rstrip},
+        {"normalized", &token->normalized},
     };
     tg_status status = TG_OK;
     for (size_t i = 0; status == TG_OK && i < sizeof flags / sizeof *flags; i++)
@@ -74,7 +77,7 @@ tg_status tg_json_load_vocab(tg_tokenizer *t, const json_t *vocab, tg_error *err
         if (status != TG_OK)
             return status;
     }
-    return TG_OK;
+    return tg_build_check_tokens(t, err);
 }
 
 /* ---- components --------------------------------------------------------------------------- */
@@ -99,7 +102,8 @@ static bool is_type(const json_t *component, const char *type)
 static tg_status refuse(const char *what, const char *found, const char *path, tg_error *err)
 {
     tg_quoted q;
-    return tg_fail(err, TG_E_MODEL, path, "%s not supported (found '%s')", what, tg_quote_str(&q, found));
+    return tg_fail(err, TG_E_MODEL, path, "%s not supported (found '%s')", what,
+                   tg_quote_str(&q, found));
 }
 
 /* Member `key` of the root; the parts of a Sequence stand under `list`. */
@@ -145,11 +149,13 @@ static tg_status load_normalizer(tg_tokenizer *t, const json_t *root, tg_error *
 static void get_split(const json_t *split, const char **regex)
 {
     const char *behavior = json_string_value(json_object_get(split, "behavior"));
-    if (behavior && strcmp(behavior, "Isolated") == 0 && !json_is_true(json_object_get(split, "invert")))
+    if (behavior && strcmp(behavior, "Isolated") == 0 &&
+        !json_is_true(json_object_get(split, "invert")))
         *regex = json_string_value(json_object_get(json_object_get(split, "pattern"), "Regex"));
 }
 
-/* [Digits] [Split] ByteLevel, where the last either brings the expression of GPT-2 or leaves it to Split. */
+/* [Digits] [Split] ByteLevel, where the last either brings the expression of GPT-2 or leaves it to
+ * Split. */
 static tg_status load_pre_tokenizer(tg_tokenizer *t, const json_t *root, tg_error *err)
 {
     static const char what[] = "pre-tokenizer";
@@ -182,8 +188,9 @@ static tg_status load_pre_tokenizer(tg_tokenizer *t, const json_t *root, tg_erro
     if (status != TG_OK)
         return status;
     if (own_regex == split)
-        return refuse(what, split ? "Split before a ByteLevel with use_regex" : "ByteLevel without use_regex",
-                      t->file, err);
+        return refuse(
+            what, split ? "Split before a ByteLevel with use_regex" : "ByteLevel without use_regex",
+            t->file, err);
     if (t->prefix_space && p.n > 1)
         return refuse(what, "add_prefix_space after another pre-tokenizer", t->file, err);
     t->pre = tg_pretokenizer_by_regex(own_regex ? tg_pretokenizer_gpt2_regex : regex, digits);
@@ -210,7 +217,8 @@ static tg_status load_template(tg_tokenizer *t, const json_t *processor, tg_erro
     size_t i, k;
     if (!json_is_array(single))
         return wrong_type(single, "single", "array", t->file, err);
-    json_array_foreach(single, i, piece) {
+    json_array_foreach(single, i, piece)
+    {
         const json_t *sequence = json_object_get(piece, "Sequence");
         const json_t *special = json_object_get(piece, "SpecialToken");
         if (sequence && around == &t->before) {
@@ -221,11 +229,13 @@ static tg_status load_template(tg_tokenizer *t, const json_t *processor, tg_erro
         const json_t *ids = name ? json_object_get(json_object_get(specials, name), "ids") : NULL;
         if (!json_is_array(ids))
             return refuse("template", name ? name : "a piece of another kind", t->file, err);
-        json_array_foreach(ids, k, id) {
+        json_array_foreach(ids, k, id)
+        {
             int32_t checked;
             if (!json_is_integer(id))
                 return wrong_type(id, "an id of a special token", "integer", t->file, err);
-            tg_status status = tg_build_id(t, "id of a special token", json_integer_value(id), &checked, err);
+            tg_status status =
+                tg_build_id(t, "id of a special token", json_integer_value(id), &checked, err);
             if (status == TG_OK)
                 status = tg_build_around(t, around, checked, err);
             if (status != TG_OK)
@@ -272,10 +282,12 @@ static tg_status check_model(tg_tokenizer *t, const json_t *model, tg_error *err
         status = tg_json_get_text(model, "end_of_word_suffix", &suffix, t->file, err);
     if (status == TG_OK && (byte_fallback || *prefix || *suffix))
         status = refuse("tokenizer model",
-                        byte_fallback ? "BPE with byte_fallback" : "BPE with subword affixes", t->file, err);
+                        byte_fallback ? "BPE with byte_fallback" : "BPE with subword affixes",
+                        t->file, err);
     if (status == TG_OK)
         status = tg_json_get_bool(model, "ignore_merges", &t->ignore_merges, t->file, err);
-    return status == TG_OK ? tg_json_get_bool(model, "fuse_unk", &t->bpe.fuse_unknown, t->file, err) : status;
+    return status == TG_OK ? tg_json_get_bool(model, "fuse_unk", &t->bpe.fuse_unknown, t->file, err)
+                           : status;
 }
 
 static tg_status load_unknown(tg_tokenizer *t, const json_t *model, tg_error *err)
@@ -286,9 +298,10 @@ static tg_status load_unknown(tg_tokenizer *t, const json_t *model, tg_error *er
     if (status != TG_OK || !text)
         return status;
     t->bpe.unknown = tg_vocab_find(&t->vocab, text, strlen(text));
-    return t->bpe.unknown >= 0 ? TG_OK
-                               : tg_fail(err, TG_E_MODEL, t->file, "unk_token is no token (found '%s')",
-                                         tg_quote_str(&q, text));
+    return t->bpe.unknown >= 0
+               ? TG_OK
+               : tg_fail(err, TG_E_MODEL, t->file, "unk_token is no token (found '%s')",
+                         tg_quote_str(&q, text));
 }
 
 bool tg_is_version_line(const char *text, size_t n)
@@ -304,15 +317,19 @@ static tg_status load_merges(tg_tokenizer *t, const json_t *merges, tg_error *er
     tg_status status = TG_OK;
     if (!json_is_array(merges))
         return wrong_type(merges, "merges", "array", t->file, err);
-    json_array_foreach(merges, i, merge) {
+    json_array_foreach(merges, i, merge)
+    {
         const json_t *left = json_array_get(merge, 0), *right = json_array_get(merge, 1);
-        if (json_is_string(merge) && tg_is_version_line(json_string_value(merge), json_string_length(merge)))
+        if (json_is_string(merge) &&
+            tg_is_version_line(json_string_value(merge), json_string_length(merge)))
             continue;
         if (json_is_string(merge))
-            status = tg_build_merge_text(t, json_string_value(merge), json_string_length(merge), i + 1, err);
+            status = tg_build_merge_text(t, json_string_value(merge), json_string_length(merge),
+                                         i + 1, err);
         else if (json_array_size(merge) == 2 && json_is_string(left) && json_is_string(right))
-            status = tg_build_merge(t, json_string_value(left), json_string_length(left),
-                                    json_string_value(right), json_string_length(right), i + 1, err);
+            status =
+                tg_build_merge(t, json_string_value(left), json_string_length(left),
+                               json_string_value(right), json_string_length(right), i + 1, err);
         else
             status = tg_fail(err, TG_E_MODEL, t->file, "merge %zu has not two parts", i + 1);
         if (status != TG_OK)
@@ -321,8 +338,8 @@ static tg_status load_merges(tg_tokenizer *t, const json_t *merges, tg_error *er
     return status;
 }
 
-/* The reference gives an added token that the model does not know the next free id, whatever the file
- * says: only where both agree can ids be trusted. */
+/* The reference gives an added token that the model does not know the next free id, whatever the
+ * file says: only where both agree can ids be trusted. */
 static tg_status load_added(tg_tokenizer *t, const json_t *added, size_t n_model, tg_error *err)
 {
     int64_t next = (int64_t)n_model;
@@ -331,7 +348,8 @@ static tg_status load_added(tg_tokenizer *t, const json_t *added, size_t n_model
     tg_quoted q;
     if (added && !json_is_array(added))
         return wrong_type(added, "added_tokens", "array", t->file, err);
-    json_array_foreach(added, i, entry) {
+    json_array_foreach(added, i, entry)
+    {
         tg_added_token token;
         tg_status status = tg_json_get_added(entry, &token, t->file, err);
         if (status != TG_OK)
@@ -348,7 +366,8 @@ static tg_status load_added(tg_tokenizer *t, const json_t *added, size_t n_model
         bool known = tg_vocab_find(&t->vocab, token.text, token.n_bytes) >= 0;
         if (!known && token.n_bytes && value != next)
             return tg_fail(err, TG_E_MODEL, t->file,
-                           "added token '%s' has an id out of order (found %" PRId64 ", allowed %" PRId64 ")",
+                           "added token '%s' has an id out of order (found %" PRId64
+                           ", allowed %" PRId64 ")",
                            tg_quote(&q, token.text, token.n_bytes), value, next);
         next += !known && token.n_bytes;
         status = tg_build_added(t, &token, err);

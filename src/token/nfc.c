@@ -1,7 +1,8 @@
 /* nfc.c - normalisation form C, section 3.11 of the Unicode standard.
  *
- * Text is cut in front of every character that is a starter and never joins what stands before it. Such a
- * unit is copied if it is that one character, and else decomposed, ordered and composed by itself. */
+ * Text is cut in front of every character that is a starter and never joins what stands before it.
+ * Such a unit is copied if it is that one character, and else decomposed, ordered and composed by
+ * itself. */
 #include "token/nfc.h"
 
 #include <stdlib.h>
@@ -12,11 +13,17 @@
 #include "token/nfc_data.h"
 
 enum {
-    CLASS_MASK = 0xff,     /* of a character's properties: the combining class */
-    BAD_BYTE = 0x110000,   /* "code point" of a byte that is no UTF-8, added to it */
-    PLAIN_LEAD = 0xcc,     /* below U+0300, the first character that the tables name, no byte is above */
-    HANGUL_S = 0xac00, HANGUL_L = 0x1100, HANGUL_V = 0x1161, HANGUL_T = 0x11a7,
-    N_L = 19, N_V = 21, N_T = 28,
+    CLASS_MASK = 0xff,   /* of a character's properties: the combining class */
+    BAD_BYTE = 0x110000, /* "code point" of a byte that is no UTF-8, added to it */
+    PLAIN_LEAD =
+        0xcc, /* below U+0300, the first character that the tables name, no byte is above */
+    HANGUL_S = 0xac00,
+    HANGUL_L = 0x1100,
+    HANGUL_V = 0x1161,
+    HANGUL_T = 0x11a7,
+    N_L = 19,
+    N_V = 21,
+    N_T = 28,
 };
 
 typedef struct mark {
@@ -109,8 +116,8 @@ static bool order_run(composer *c, size_t from, size_t to)
         start[c->marks[i].ccc + 1]++;
     for (size_t k = 1; k < 257; k++)
         start[k] += start[k - 1];
-    if (!tg_grow((void **)&c->sorted, &c->sorted_room, to - from, sizeof *c->sorted, "normalisation",
-                 c->err))
+    if (!tg_grow((void **)&c->sorted, &c->sorted_room, to - from, sizeof *c->sorted,
+                 "normalisation", c->err))
         return false;
     for (size_t i = from; i < to; i++)
         c->sorted[start[c->marks[i].ccc]++] = c->marks[i];
@@ -153,7 +160,8 @@ static uint32_t composite_of(uint32_t a, uint32_t b)
     return 0;
 }
 
-/* Joins each mark with the last starter unless another, of the same or a higher class, stands between. */
+/* Joins each mark with the last starter unless another, of the same or a higher class, stands
+ * between. */
 static void compose(composer *c)
 {
     size_t n = 0, starter = SIZE_MAX;
@@ -222,7 +230,8 @@ tg_status tg_nfc(const uint8_t *text, size_t n, uint8_t **out, size_t *n_out, tg
             continue;
         }
         if (touched) {
-            ok = append(&c, text + copied, unit - copied) && normalise_unit(&c, text + unit, i - unit);
+            ok = append(&c, text + copied, unit - copied) &&
+                 normalise_unit(&c, text + unit, i - unit);
             copied = i;
         }
         touched = false;

@@ -1,4 +1,5 @@
 /* Made by tools/make-unicode.py from tokenizers 0.23.3: run that, do not edit this. */
+/* clang-format off */
 
 /* Runs of code points: first << 9 | 256 where the quick check does not say yes | combining class. */
 static const uint32_t nfc_runs[692] = {

@@ -1,9 +1,9 @@
 /* pretokenize.c - the table of pre-tokenizers and their two scanners.
  *
- * A new pattern is a row; a scanner too, when neither of these can be told to do it. A scanner gives the
- * first alternative of the expression that matches, with the longest repetition that its look-ahead
- * allows: what a backtracking engine finds, without backtracking. Expected pieces come from the reference
- * (tools/make-token-cases.py). */
+ * A new pattern is a row; a scanner too, when neither of these can be told to do it. A scanner
+ * gives the first alternative of the expression that matches, with the longest repetition that its
+ * look-ahead allows: what a backtracking engine finds, without backtracking. Expected pieces come
+ * from the reference (tools/make-token-cases.py). */
 #include "token/pretokenize.h"
 
 #include <string.h>
@@ -12,11 +12,13 @@
 
 enum { KIND = TG_CLASS_LETTER | TG_CLASS_NUMBER | TG_CLASS_SPACE, OTHER = 0 };
 
-/* The class of the character at s + i among KIND and the isolated ones, with its length. The end of the
- * text and a character that is cut out look the same to what stands before them: no look-ahead sees it. */
+/* The class of the character at s + i among KIND and the isolated ones, with its length. The end of
+ * the text and a character that is cut out look the same to what stands before them: no look-ahead
+ * sees it. */
 enum { END = 1 << 8 };
 
-static inline unsigned look(const tg_pretokenizer *p, const uint8_t *s, size_t n, size_t i, size_t *length)
+static inline unsigned look(const tg_pretokenizer *p, const uint8_t *s, size_t n, size_t i,
+                            size_t *length)
 {
     if (i == n)
         return END;
@@ -25,7 +27,8 @@ static inline unsigned look(const tg_pretokenizer *p, const uint8_t *s, size_t n
 }
 
 /* The end of the run of one kind that goes on at s + i. */
-static inline size_t run(const tg_pretokenizer *p, const uint8_t *s, size_t n, size_t i, unsigned kind)
+static inline size_t run(const tg_pretokenizer *p, const uint8_t *s, size_t n, size_t i,
+                         unsigned kind)
 {
     unsigned mask = KIND | p->isolated;
     for (;;) {
@@ -38,8 +41,9 @@ static inline size_t run(const tg_pretokenizer *p, const uint8_t *s, size_t n, s
     }
 }
 
-/* \s+(?!\S)|\s+ where s begins with white space: all of it at the end, else all but the last character,
- * unless that is the only one. *newline, where asked for, is the end of the last \r or \n, or 0. */
+/* \s+(?!\S)|\s+ where s begins with white space: all of it at the end, else all but the last
+ * character, unless that is the only one. *newline, where asked for, is the end of the last \r or
+ * \n, or 0. */
 static size_t spaces(const tg_pretokenizer *p, const uint8_t *s, size_t n, size_t *newline)
 {
     size_t i = 0, last = 0, length;
@@ -53,8 +57,8 @@ static size_t spaces(const tg_pretokenizer *p, const uint8_t *s, size_t n, size_
     return c == END || last == 0 ? i : last;
 }
 
-/* The length of 's 't 're 've 'm 'll 'd at s, or 0. The expressions that ignore case do so by Unicode's
- * folding, in which U+017F is an s. */
+/* The length of 's 't 're 've 'm 'll 'd at s, or 0. The expressions that ignore case do so by
+ * Unicode's folding, in which U+017F is an s. */
 static size_t contraction(const uint8_t *s, size_t n, bool any_case)
 {
     if (n < 2 || s[0] != '\'')
@@ -88,7 +92,8 @@ static size_t scan_gpt2(const tg_pretokenizer *p, const uint8_t *s, size_t n)
     return c == TG_CLASS_SPACE ? spaces(p, s, n, NULL) : run(p, s, n, start + length, c);
 }
 
-/* (?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,max_digits}| ?[^\s\p{L}\p{N}]+[\r\n]*
+/* (?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,max_digits}|
+ * ?[^\s\p{L}\p{N}]+[\r\n]*
  * |\s*[\r\n]+|\s+(?!\S)|\s+ */
 static size_t scan_llama(const tg_pretokenizer *p, const uint8_t *s, size_t n)
 {

@@ -1,4 +1,5 @@
-/* stream.c - bytes of tokens to whole characters: a character may be split over several tokens (R14). */
+/* stream.c - bytes of tokens to whole characters: a character may be split over several tokens
+ * (R14). */
 #include <string.h>
 
 #include "base/utf8.h"

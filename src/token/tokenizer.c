@@ -1,7 +1,7 @@
 /* tokenizer.c - bytes to ids and back, once a tokenizer is built.
  *
- * A text passes four cuts: added tokens; after normalisation, the added tokens that are looked for there;
- * the pieces of the pre-tokenizer; and the merges within each. */
+ * A text passes four cuts: added tokens; after normalisation, the added tokens that are looked for
+ * there; the pieces of the pre-tokenizer; and the merges within each. */
 #include "token/tokenizer.h"
 
 #include <stdlib.h>
@@ -11,13 +11,15 @@
 #include "token/build.h"
 #include "token/nfc.h"
 
-tg_status tg_tokenizer_load(tg_tokenizer **tokenizer, const tg_container *c, int n_vocab, tg_error *err)
+tg_status tg_tokenizer_load(tg_tokenizer **tokenizer, const tg_container *c, int n_vocab,
+                            tg_error *err)
 {
     tg_error unheard = {0};
     *tokenizer = NULL;
     err = err ? err : &unheard; /* the loaders read statuses from it */
-    return tg_container_get_kind(c) == TG_CONTAINER_GGUF ? tg_load_gguf(tokenizer, c, n_vocab, err)
-                                                         : tg_load_folder(tokenizer, c, n_vocab, err);
+    return tg_container_get_kind(c) == TG_CONTAINER_GGUF
+               ? tg_load_gguf(tokenizer, c, n_vocab, err)
+               : tg_load_folder(tokenizer, c, n_vocab, err);
 }
 
 void tg_tokenizer_free(tg_tokenizer *t)
@@ -44,7 +46,8 @@ typedef struct encoder {
 typedef tg_status (*stage)(encoder *e, const uint8_t *s, size_t n);
 
 /* Gives what lies between the added tokens of `set` to `next`, and appends their ids. */
-static tg_status split_added(encoder *e, const tg_added_set *set, const uint8_t *s, size_t n, stage next)
+static tg_status split_added(encoder *e, const tg_added_set *set, const uint8_t *s, size_t n,
+                             stage next)
 {
     tg_added_walk walk = {.set = set, .text = s, .n = n, .special = e->special};
     tg_status status = TG_OK;
@@ -103,16 +106,17 @@ static tg_status append_around(encoder *e, const tg_around *around)
     return status;
 }
 
-tg_status tg_tokenizer_encode(const tg_tokenizer *t, const void *text, size_t n_bytes, unsigned flags,
-                              int32_t **ids, size_t *n_ids, size_t *n_dropped, tg_error *err)
+tg_status tg_tokenizer_encode(const tg_tokenizer *t, const void *text, size_t n_bytes,
+                              unsigned flags, int32_t **ids, size_t *n_ids, size_t *n_dropped,
+                              tg_error *err)
 {
     *ids = NULL;
     *n_ids = 0;
     if (n_dropped)
         *n_dropped = 0;
     if (n_bytes > TG_MAX_TEXT_BYTES)
-        return tg_fail(err, TG_E_USAGE, NULL, "text too large (found %zu bytes, allowed %d)", n_bytes,
-                       TG_MAX_TEXT_BYTES);
+        return tg_fail(err, TG_E_USAGE, NULL, "text too large (found %zu bytes, allowed %d)",
+                       n_bytes, TG_MAX_TEXT_BYTES);
     encoder e = {.t = t, .special = flags & TG_TOK_SPECIAL, .err = err};
     tg_status status = tg_bpe_work_init(&e.work, n_bytes, err);
     if (status == TG_OK && flags & TG_TOK_BOS)

@@ -18,8 +18,8 @@ extern const uint8_t tg_class_ascii[128];
 
 unsigned tg_class_of(uint32_t code); /* any code point */
 
-/* The classes of the character at s, of which n > 0 bytes are there, and its length in *length. A byte
- * that begins no valid character is one by itself, of no class. */
+/* The classes of the character at s, of which n > 0 bytes are there, and its length in *length. A
+ * byte that begins no valid character is one by itself, of no class. */
 static inline unsigned tg_class_at(const uint8_t *s, size_t n, size_t *length)
 {
     *length = 1;

@@ -1,4 +1,5 @@
 /* Made by tools/make-unicode.py from tokenizers 0.23.3: run that, do not edit this. */
+/* clang-format off */
 
 /* Runs of code points of one class: first << 8 | class. */
 static const uint32_t class_runs[2016] = {

@@ -50,8 +50,8 @@ void tg_vocab_drop_index(tg_vocab *v)
 
 /* ---- the alphabet ------------------------------------------------------------------------- */
 
-/* The byte that a character of the alphabet stands for, or -1. Printable Latin-1 bytes are their own
- * characters; the other 68, in order, are those from U+0100 on. */
+/* The byte that a character of the alphabet stands for, or -1. Printable Latin-1 bytes are their
+ * own characters; the other 68, in order, are those from U+0100 on. */
 static int byte_of(uint32_t code)
 {
     if ((code >= 0x21 && code <= 0x7e) || (code >= 0xa1 && code <= 0xff && code != 0xad))
@@ -149,12 +149,14 @@ int32_t tg_vocab_find_bytes(const tg_vocab *v, const uint8_t *bytes, size_t n)
 
 /* ---- tokens ------------------------------------------------------------------------------- */
 
-static tg_status append_text(tg_vocab *v, const uint8_t *bytes, size_t n, uint32_t *at, tg_error *err)
+static tg_status append_text(tg_vocab *v, const uint8_t *bytes, size_t n, uint32_t *at,
+                             tg_error *err)
 {
     if (n > UINT32_MAX - v->n_text)
-        return tg_fail(err, TG_E_MODEL, NULL, "vocabulary too large (found more than %u bytes of tokens)",
-                       UINT32_MAX);
-    if (!tg_grow((void **)&v->text, &v->text_room, v->n_text + n, 1, "the text of a vocabulary", err))
+        return tg_fail(err, TG_E_MODEL, NULL,
+                       "vocabulary too large (found more than %u bytes of tokens)", UINT32_MAX);
+    if (!tg_grow((void **)&v->text, &v->text_room, v->n_text + n, 1, "the text of a vocabulary",
+                 err))
         return TG_E_RESOURCE;
     memcpy(v->text + v->n_text, bytes, n);
     *at = (uint32_t)v->n_text;
@@ -167,17 +169,19 @@ tg_status tg_vocab_add(tg_vocab *v, int64_t id, const void *spelling, size_t n, 
 {
     tg_quoted q;
     if (id < 0 || id >= v->n_ids)
-        return tg_fail(err, TG_E_MODEL, file, "token id out of range (found %" PRId64 ", allowed 0 to %d)",
-                       id, v->n_ids - 1);
+        return tg_fail(err, TG_E_MODEL, file,
+                       "token id out of range (found %" PRId64 ", allowed 0 to %d)", id,
+                       v->n_ids - 1);
     tg_vocab_token *token = &v->tokens[id];
     if (token->n)
         return tg_fail(err, TG_E_MODEL, file, "token id %" PRId64 " is there twice", id);
     if (n > TG_MAX_TOKEN_BYTES)
-        return tg_fail(err, TG_E_MODEL, file, "token %" PRId64 " is too long (found %zu bytes, allowed %d)",
-                       id, n, TG_MAX_TOKEN_BYTES);
+        return tg_fail(err, TG_E_MODEL, file,
+                       "token %" PRId64 " is too long (found %zu bytes, allowed %d)", id, n,
+                       TG_MAX_TOKEN_BYTES);
     if (!tg_utf8_valid(spelling, n))
-        return tg_fail(err, TG_E_MODEL, file, "token %" PRId64 " is not valid UTF-8 (found '%s')", id,
-                       tg_quote(&q, spelling, n));
+        return tg_fail(err, TG_E_MODEL, file, "token %" PRId64 " is not valid UTF-8 (found '%s')",
+                       id, tg_quote(&q, spelling, n));
     if (id >= v->n_tokens)
         v->n_tokens = (int32_t)id + 1;
     if (n == 0)
@@ -190,8 +194,8 @@ tg_status tg_vocab_add(tg_vocab *v, int64_t id, const void *spelling, size_t n, 
     uint32_t upper, at;
     tg_vocab_slot *slot = slot_of(v, k.bytes, k.n, k.literal, &upper);
     if (slot->id >= 0)
-        return tg_fail(err, TG_E_MODEL, file, "tokens %d and %" PRId64 " are the same ('%s')", slot->id, id,
-                       tg_quote(&q, spelling, n));
+        return tg_fail(err, TG_E_MODEL, file, "tokens %d and %" PRId64 " are the same ('%s')",
+                       slot->id, id, tg_quote(&q, spelling, n));
     tg_status status = append_text(v, k.bytes, k.n, &at, err);
     if (status != TG_OK)
         return status;

@@ -1,9 +1,9 @@
-/* vocab.h - the tokens of a byte-level vocabulary: their bytes, their kinds, and the way back from a
- * spelling to an id.
+/* vocab.h - the tokens of a byte-level vocabulary: their bytes, their kinds, and the way back from
+ * a spelling to an id.
  *
- * Files spell the bytes of a token in an alphabet of 256 printable characters ("Ġ" is a space). A token
- * whose spelling has any other character is literal text: it stands for itself (A18), and no run of
- * bytes leads to it. */
+ * Files spell the bytes of a token in an alphabet of 256 printable characters ("Ġ" is a space). A
+ * token whose spelling has any other character is literal text: it stands for itself (A18), and no
+ * run of bytes leads to it. */
 #ifndef TG_TOKEN_VOCAB_H
 #define TG_TOKEN_VOCAB_H
 
@@ -33,13 +33,14 @@ typedef struct tg_vocab {
 tg_status tg_vocab_init(tg_vocab *v, int32_t n_ids, tg_error *err);
 void tg_vocab_deinit(tg_vocab *v);
 
-/* Adds what `file` calls token `id`, spelled by n bytes. Refuses (M53, M54) an id out of range or named
- * twice, a spelling already there, too long, or not UTF-8. The empty spelling leaves a hole (A17). */
+/* Adds what `file` calls token `id`, spelled by n bytes. Refuses (M53, M54) an id out of range or
+ * named twice, a spelling already there, too long, or not UTF-8. The empty spelling leaves a hole
+ * (A17). */
 tg_status tg_vocab_add(tg_vocab *v, int64_t id, const void *spelling, size_t n, const char *file,
                        tg_error *err);
 
-/* Makes the n bytes, as they are, what `id` stands for: for added tokens, which are no spelling, and
- * which the index does not know. */
+/* Makes the n bytes, as they are, what `id` stands for: for added tokens, which are no spelling,
+ * and which the index does not know. */
 tg_status tg_vocab_set_literal(tg_vocab *v, int32_t id, const void *bytes, size_t n, tg_error *err);
 
 /* The id of a spelling, or of the token that stands for the bytes; -1 when there is none. */

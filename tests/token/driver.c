@@ -3,8 +3,9 @@
  *     driver MODEL [special]    texts to ids
  *     driver -p NAME            texts to the pieces of a pre-tokenizer
  *
- * stdin: texts, each as u32 length and bytes. stdout, for each, little-endian: u32 count and i32 ids, u32
- * bytes left out, u32 length and the bytes that the ids stand for; with -p: u32 count and u32 lengths. */
+ * stdin: texts, each as u32 length and bytes. stdout, for each, little-endian: u32 count and i32
+ * ids, u32 bytes left out, u32 length and the bytes that the ids stand for; with -p: u32 count and
+ * u32 lengths. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

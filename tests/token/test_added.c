@@ -1,4 +1,5 @@
-/* Tests of added.c. What the flags do in the company of a tokenizer is in the cases of test_tokenizer.c. */
+/* Tests of added.c. What the flags do in the company of a tokenizer is in the cases of
+ * test_tokenizer.c. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -26,7 +27,8 @@ static void finish(tg_added_set *set)
 /* Writes the walk as text: stretches as they are, ids in brackets. */
 static void show(const tg_added_set *set, const char *text, bool special, char *out)
 {
-    tg_added_walk walk = {.set = set, .text = (const uint8_t *)text, .n = strlen(text), .special = special};
+    tg_added_walk walk = {
+        .set = set, .text = (const uint8_t *)text, .n = strlen(text), .special = special};
     size_t from, to;
     int32_t id;
     while (tg_added_next(&walk, &from, &to, &id)) {
@@ -71,7 +73,8 @@ static void leftmost_longest(void **state)
     tg_added_deinit(&set);
 }
 
-/* R17: a special token that is not asked for is text, and hides what begins inside it, as in the reference. */
+/* R17: a special token that is not asked for is text, and hides what begins inside it, as in the
+ * reference. */
 static void special_tokens(void **state)
 {
     (void)state;
@@ -145,7 +148,8 @@ static void equals_the_definition(void **state)
         for (const char *s = text; *s;) {
             int best = -1;
             for (int i = 0; i < n; i++)
-                if (strncmp(s, texts[i], strlen(texts[i])) == 0 && (best < 0 || strlen(texts[i]) > strlen(texts[best])))
+                if (strncmp(s, texts[i], strlen(texts[i])) == 0 &&
+                    (best < 0 || strlen(texts[i]) > strlen(texts[best])))
                     best = i;
             if (best < 0) {
                 *w++ = *s++;
@@ -171,7 +175,8 @@ static void long_text(void **state)
     memset(spaces, ' ', N);
     spaces[N] = 0;
     add(&set, (tg_added_token){.text = "<l>", .id = 1, .lstrip = true});
-    add(&set, (tg_added_token){.text = "               x", .id = 2, .lstrip = true, .rstrip = true});
+    add(&set,
+        (tg_added_token){.text = "               x", .id = 2, .lstrip = true, .rstrip = true});
     finish(&set);
     memcpy(spaces + N - 3, "<l>", 3);
     tg_added_walk walk = {.set = &set, .text = (const uint8_t *)spaces, .n = N};
@@ -193,12 +198,9 @@ static void long_text(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(leftmost_longest),
-        cmocka_unit_test(special_tokens),
-        cmocka_unit_test(strips_and_words),
-        cmocka_unit_test(the_same_text_twice),
-        cmocka_unit_test(equals_the_definition),
-        cmocka_unit_test(long_text),
+        cmocka_unit_test(leftmost_longest),      cmocka_unit_test(special_tokens),
+        cmocka_unit_test(strips_and_words),      cmocka_unit_test(the_same_text_twice),
+        cmocka_unit_test(equals_the_definition), cmocka_unit_test(long_text),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,5 @@
-/* Tests of bpe.c: against merging by the definition, one pair at a time, and rows A22, A23 and R11. */
+/* Tests of bpe.c: against merging by the definition, one pair at a time, and rows A22, A23 and R11.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -60,7 +61,8 @@ static void toy_merge(toy *t, int left, int right)
         id = t->n_tokens++;
         strcpy(t->text[id], both);
     }
-    assert_int_equal(tg_bpe_add_merge(&t->bpe, left, right, id, (uint32_t)t->n_merges, NULL), TG_OK);
+    assert_int_equal(tg_bpe_add_merge(&t->bpe, left, right, id, (uint32_t)t->n_merges, NULL),
+                     TG_OK);
     t->merges[t->n_merges].left = left;
     t->merges[t->n_merges].right = right;
     t->merges[t->n_merges++].id = id;
@@ -71,7 +73,8 @@ static void toy_merge_text(toy *t, const char *left, const char *right)
     toy_merge(t, toy_find(t, left), toy_find(t, right));
 }
 
-/* The definition: of all pairs the one of the lowest rank, the leftmost of those, until there is none. */
+/* The definition: of all pairs the one of the lowest rank, the leftmost of those, until there is
+ * none. */
 static size_t by_definition(const toy *t, int32_t *ids, size_t n)
 {
     for (;;) {
@@ -79,7 +82,8 @@ static size_t by_definition(const toy *t, int32_t *ids, size_t n)
         size_t at = 0;
         for (size_t i = 0; i + 1 < n; i++) {
             int rank = t->n_merges; /* a merge given twice has its last rank */
-            while (--rank >= 0 && (t->merges[rank].left != ids[i] || t->merges[rank].right != ids[i + 1]))
+            while (--rank >= 0 &&
+                   (t->merges[rank].left != ids[i] || t->merges[rank].right != ids[i + 1]))
                 ;
             if (rank >= 0 && (best < 0 || rank < best)) {
                 best = rank;
@@ -101,7 +105,8 @@ static void expect(const tg_bpe *bpe, const char *text, const char *wanted, size
     assert_int_equal(tg_bpe_work_init(&work, 100, NULL), TG_OK);
     for (int again = 0; again < 2; again++) { /* the second time from the cache */
         work.n_ids = work.n_dropped = 0;
-        assert_int_equal(tg_bpe_append_piece(bpe, &work, (const uint8_t *)text, strlen(text), NULL), TG_OK);
+        assert_int_equal(tg_bpe_append_piece(bpe, &work, (const uint8_t *)text, strlen(text), NULL),
+                         TG_OK);
         for (size_t i = 0; i <= work.n_ids; i++)
             got[i] = i < work.n_ids ? (char)('0' + work.ids[i]) : 0;
         assert_string_equal(got, wanted);
@@ -157,9 +162,9 @@ static void a22_bytes_without_a_token(void **state)
 {
     (void)state;
     toy *t = toy_new();
-    toy_merge_text(t, "a", "b"); /* 5 */
-    toy_merge_text(t, "e", "a"); /* 6 */
-    toy_merge_text(t, "b", "e"); /* 7 */
+    toy_merge_text(t, "a", "b");      /* 5 */
+    toy_merge_text(t, "e", "a");      /* 6 */
+    toy_merge_text(t, "b", "e");      /* 7 */
     expect(&t->bpe, "xaxbx", "5", 3); /* left out before merging, as the reference does */
     expect(&t->bpe, "xx", "", 2);
     t->bpe.unknown = 4; /* a token like any other: it merges too */
@@ -179,13 +184,14 @@ static void whole_pieces(void **state)
     static const char *const spellings[] = {"a", "b", "c", "d", "e", "ab", "abc", "cd"};
     assert_int_equal(tg_vocab_init(&v, 8, NULL), TG_OK);
     for (int i = 0; i < 8; i++)
-        assert_int_equal(tg_vocab_add(&v, i, spellings[i], strlen(spellings[i]), NULL, NULL), TG_OK);
+        assert_int_equal(tg_vocab_add(&v, i, spellings[i], strlen(spellings[i]), NULL, NULL),
+                         TG_OK);
     toy_merge_text(t, "a", "b");
     v.tokens[7].is_special = true;
     expect(&t->bpe, "abc", "52", 0);
     t->bpe.whole = &v;
-    expect(&t->bpe, "abc", "6", 0);  /* no merge leads there */
-    expect(&t->bpe, "cd", "23", 0);  /* text never becomes a special token */
+    expect(&t->bpe, "abc", "6", 0); /* no merge leads there */
+    expect(&t->bpe, "cd", "23", 0); /* text never becomes a special token */
     expect(&t->bpe, "abcd", "523", 0);
     tg_vocab_deinit(&v);
     toy_free(t);
@@ -248,12 +254,9 @@ static void r11_long_pieces(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(equals_the_definition),
-        cmocka_unit_test(a22_bytes_without_a_token),
-        cmocka_unit_test(a23_the_last_rank),
-        cmocka_unit_test(whole_pieces),
-        cmocka_unit_test(cache_changes_nothing),
-        cmocka_unit_test(r11_long_pieces),
+        cmocka_unit_test(equals_the_definition), cmocka_unit_test(a22_bytes_without_a_token),
+        cmocka_unit_test(a23_the_last_rank),     cmocka_unit_test(whole_pieces),
+        cmocka_unit_test(cache_changes_nothing), cmocka_unit_test(r11_long_pieces),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -43,17 +43,19 @@ static void examples_of_the_standard(void **state)
     (void)state;
     expect("", "");
     expect("plain, with e\xcc\x81 and ASCII", "plain, with \xc3\xa9 and ASCII");
-    expect("\xe2\x84\xab", "\xc3\x85");                                 /* ANGSTROM SIGN */
-    expect("\xe2\x84\xa6", "\xce\xa9");                                 /* OHM SIGN */
-    expect("\xe1\xb8\x8b\xcc\xa3", "\xe1\xb8\x8d\xcc\x87");             /* d, dot above, then below */
-    expect("q\xcc\x87\xcc\xa3", "q\xcc\xa3\xcc\x87");                   /* ordered, nothing to join */
-    expect("\xef\xac\x81", "\xef\xac\x81");                             /* compatibility: fi stays */
-    expect("\xe1\x84\x80\xe1\x85\xa1\xe1\x86\xa8", "\xea\xb0\x81");     /* Hangul L V T */
-    expect("\xea\xb0\x80\xe1\x86\xa8", "\xea\xb0\x81");                 /* LV and T */
-    expect("\xea\xb0\x81\xe1\x86\xa8", "\xea\xb0\x81\xe1\x86\xa8");     /* LVT and T do not join */
-    expect("\xe0\xa5\x98", "\xe0\xa4\x95\xe0\xa4\xbc");                 /* excluded from composition */
-    expect("\xe1\xba\x9b\xcc\xa3", "\xe1\xba\x9b\xcc\xa3");             /* long s, dot above, dot below */
-    expect("\xcc\x81" "e\xcc\x81", "\xcc\x81\xc3\xa9");                 /* a mark first */
+    expect("\xe2\x84\xab", "\xc3\x85");                             /* ANGSTROM SIGN */
+    expect("\xe2\x84\xa6", "\xce\xa9");                             /* OHM SIGN */
+    expect("\xe1\xb8\x8b\xcc\xa3", "\xe1\xb8\x8d\xcc\x87");         /* d, dot above, then below */
+    expect("q\xcc\x87\xcc\xa3", "q\xcc\xa3\xcc\x87");               /* ordered, nothing to join */
+    expect("\xef\xac\x81", "\xef\xac\x81");                         /* compatibility: fi stays */
+    expect("\xe1\x84\x80\xe1\x85\xa1\xe1\x86\xa8", "\xea\xb0\x81"); /* Hangul L V T */
+    expect("\xea\xb0\x80\xe1\x86\xa8", "\xea\xb0\x81");             /* LV and T */
+    expect("\xea\xb0\x81\xe1\x86\xa8", "\xea\xb0\x81\xe1\x86\xa8"); /* LVT and T do not join */
+    expect("\xe0\xa5\x98", "\xe0\xa4\x95\xe0\xa4\xbc");             /* excluded from composition */
+    expect("\xe1\xba\x9b\xcc\xa3", "\xe1\xba\x9b\xcc\xa3"); /* long s, dot above, dot below */
+    expect("\xcc\x81"
+           "e\xcc\x81",
+           "\xcc\x81\xc3\xa9"); /* a mark first */
 }
 
 /* Every code point, twice, around marks that join and reorder: as the reference has it. */
@@ -81,8 +83,10 @@ static void every_code_point(void **state)
 static void any_bytes(void **state)
 {
     (void)state;
-    static const char *const parts[] = {"e", "\xcc\x81", "\xcc\xa3", "\xe1\x84\x80", "\xe1\x85\xa1", "\xe1\x86\xa8",
-                                        "\xff", "\x80", "\xe1\x84", "\xcc", "\xe0\xbe\xb2", "\xe0\xbe\x80", " "};
+    static const char *const parts[] = {
+        "e",    "\xcc\x81", "\xcc\xa3", "\xe1\x84\x80", "\xe1\x85\xa1", "\xe1\x86\xa8",
+        "\xff", "\x80",     "\xe1\x84", "\xcc",         "\xe0\xbe\xb2", "\xe0\xbe\x80",
+        " "};
     for (int k = 0; k < 20000; k++) {
         char text[64] = "";
         for (int i = rand_int(0, 12); i > 0; i--)
@@ -116,8 +120,12 @@ static void long_unit(void **state)
     double start = clock_seconds();
     char *out = nfc(text, n, &n_out);
     assert_true(clock_seconds() - start < 5);
-    assert_memory_equal(out, "\xe1\xba\xa1\xcc\xa3", 5); /* a with dot below, the other dots, the accents */
-    assert_memory_equal(out + n_out - 3, "\xcc\x81" "b", 3);
+    assert_memory_equal(out, "\xe1\xba\xa1\xcc\xa3",
+                        5); /* a with dot below, the other dots, the accents */
+    assert_memory_equal(out + n_out - 3,
+                        "\xcc\x81"
+                        "b",
+                        3);
     free(out);
     free(text);
 }

@@ -1,5 +1,5 @@
-/* Tests of pretokenize.c. Texts as hard as they come are in test_tokenizer.c; here each code point is held
- * to the reference in every place that a pattern has for it. */
+/* Tests of pretokenize.c. Texts as hard as they come are in test_tokenizer.c; here each code point
+ * is held to the reference in every place that a pattern has for it. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -90,8 +90,8 @@ static void every_code_point(void **state)
     }
 }
 
-/* Whatever the bytes, pieces are not empty and do not reach past the end. (Each text is a block of its own,
- * so that the address sanitizer sees a byte too many.) */
+/* Whatever the bytes, pieces are not empty and do not reach past the end. (Each text is a block of
+ * its own, so that the address sanitizer sees a byte too many.) */
 static void any_bytes(void **state)
 {
     (void)state;
@@ -115,7 +115,8 @@ static void any_bytes(void **state)
 static void long_runs(void **state)
 {
     (void)state;
-    static const char *const units[] = {"a", " ", "\n", " \n", "\n ", "1", "'", "\xe5\xad\x97", "\xff", "' ", "\xcc\x81"};
+    static const char *const units[] = {
+        "a", " ", "\n", " \n", "\n ", "1", "'", "\xe5\xad\x97", "\xff", "' ", "\xcc\x81"};
     enum { N = 1 << 20 };
     uint8_t *text = malloc(N);
     assert_non_null(text);
@@ -134,10 +135,8 @@ static void long_runs(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(readable_examples),
-        cmocka_unit_test(names),
-        cmocka_unit_test(every_code_point),
-        cmocka_unit_test(any_bytes),
+        cmocka_unit_test(readable_examples), cmocka_unit_test(names),
+        cmocka_unit_test(every_code_point),  cmocka_unit_test(any_bytes),
         cmocka_unit_test(long_runs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

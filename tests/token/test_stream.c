@@ -45,11 +45,13 @@ static void invalid_bytes(void **state)
     push(&s, "\xff", "\xff");
     push(&s, "\x80\x80\x80", "\x80\x80\x80");
     push(&s, "\xc0", "\xc0");
-    push(&s, "\xe0\x80", "\xe0\x80");   /* overlong */
-    push(&s, "\xed\xa0", "\xed\xa0");   /* a surrogate */
-    push(&s, "\xf4\x90", "\xf4\x90");   /* above U+10FFFF */
+    push(&s, "\xe0\x80", "\xe0\x80"); /* overlong */
+    push(&s, "\xed\xa0", "\xed\xa0"); /* a surrogate */
+    push(&s, "\xf4\x90", "\xf4\x90"); /* above U+10FFFF */
     push(&s, "\xe4", "");
-    push(&s, "a", "\xe4" "a");
+    push(&s, "a",
+         "\xe4"
+         "a");
     push(&s, "\xe4\xb8", "");
     push(&s, "\xe4", "\xe4\xb8");
     push(&s, "\xb8\x80", "\xe4\xb8\x80");

@@ -1,5 +1,6 @@
-/* Tests of unicode.c: the table of classes. That it is the reference's at every code point is held by the
- * digests of test_pretokenize.c; here are the counts, and what the standard says of some characters. */
+/* Tests of unicode.c: the table of classes. That it is the reference's at every code point is held
+ * by the digests of test_pretokenize.c; here are the counts, and what the standard says of some
+ * characters. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -25,17 +26,47 @@ static void counts_of_unicode_16(void **state)
 static void known_characters(void **state)
 {
     (void)state;
-    enum { L = TG_CLASS_LETTER, N = TG_CLASS_NUMBER, S = TG_CLASS_SPACE, D = TG_CLASS_NUMERIC, W = TG_CLASS_WORD };
+    enum {
+        L = TG_CLASS_LETTER,
+        N = TG_CLASS_NUMBER,
+        S = TG_CLASS_SPACE,
+        D = TG_CLASS_NUMERIC,
+        W = TG_CLASS_WORD
+    };
     static const struct {
         uint32_t code;
         unsigned classes;
     } known[] = {
-        {0, 0},           {'\t', S},          {' ', S},           {'!', 0},      {'7', N | D | W},
-        {'A', L | W},     {'a', L | W}, {'_', W},           {0x85, S},          {0xa0, S},     {0xb2, N | D},
-        {0xdf, L | W},    {0x301, W},         {0x663, N | D | W}, {0x200b, 0},   {0x2028, S},
-        {0x2167, N | D | W}, {0x3000, S},     {0x3007, N | D | W}, {0x4e00, L | W}, {0xac00, L | W},
-        {0xd7a3, L | W},  {0xfeff, 0},        {0x1d7d8, N | D | W}, {0x1f600, 0}, {0x323af, L | W},
-        {0x323b0, 0},     {0x11de1, D},       {0xe0100, W},       {0x10ffff, 0},
+        {0, 0},
+        {'\t', S},
+        {' ', S},
+        {'!', 0},
+        {'7', N | D | W},
+        {'A', L | W},
+        {'a', L | W},
+        {'_', W},
+        {0x85, S},
+        {0xa0, S},
+        {0xb2, N | D},
+        {0xdf, L | W},
+        {0x301, W},
+        {0x663, N | D | W},
+        {0x200b, 0},
+        {0x2028, S},
+        {0x2167, N | D | W},
+        {0x3000, S},
+        {0x3007, N | D | W},
+        {0x4e00, L | W},
+        {0xac00, L | W},
+        {0xd7a3, L | W},
+        {0xfeff, 0},
+        {0x1d7d8, N | D | W},
+        {0x1f600, 0},
+        {0x323af, L | W},
+        {0x323b0, 0},
+        {0x11de1, D},
+        {0xe0100, W},
+        {0x10ffff, 0},
     };
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
         if (tg_class_of(known[i].code) != known[i].classes)

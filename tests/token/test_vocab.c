@@ -31,7 +31,8 @@ static void expect_bytes(const tg_vocab *v, int32_t id, const char *bytes, size_
     assert_memory_equal(v->text + v->tokens[id].at, bytes, n);
 }
 
-/* The alphabet as GPT-2 defines it: printable Latin-1 stands for itself, the rest in order from U+0100. */
+/* The alphabet as GPT-2 defines it: printable Latin-1 stands for itself, the rest in order from
+ * U+0100. */
 static void alphabet(void **state)
 {
     (void)state;
@@ -62,8 +63,12 @@ static void literal_text(void **state)
     tg_vocab v;
     tg_error err;
     assert_int_equal(tg_vocab_init(&v, 10, NULL), TG_OK);
-    assert_int_equal(add(&v, 0, "\xc4\xa0" "a", &err), TG_OK);     /* in the alphabet: " a" */
-    assert_int_equal(add(&v, 1, " a", &err), TG_OK);               /* a space is not: itself (A18) */
+    assert_int_equal(add(&v, 0,
+                         "\xc4\xa0"
+                         "a",
+                         &err),
+                     TG_OK);                         /* in the alphabet: " a" */
+    assert_int_equal(add(&v, 1, " a", &err), TG_OK); /* a space is not: itself (A18) */
     assert_int_equal(add(&v, 2, "\xe4\xb8\x80", &err), TG_OK);
     assert_int_equal(add(&v, 3, "\xc3\xa9", &err), TG_OK);         /* the byte E9 */
     assert_int_equal(add(&v, 4, "\xc3\x83\xc2\xa9", &err), TG_OK); /* the bytes C3 A9 */
@@ -77,7 +82,8 @@ static void literal_text(void **state)
     assert_int_equal(tg_vocab_find_bytes(&v, (const uint8_t *)"\xe4\xb8\x80", 3), -1);
     assert_int_equal(tg_vocab_set_literal(&v, 3, "\xc3\xa9", 2, NULL), TG_OK);
     expect_bytes(&v, 3, "\xc3\xa9", 2);
-    assert_int_equal(tg_vocab_find_bytes(&v, (const uint8_t *)"\xe9", 1), 3); /* the index is as before */
+    assert_int_equal(tg_vocab_find_bytes(&v, (const uint8_t *)"\xe9", 1),
+                     3); /* the index is as before */
     tg_vocab_drop_index(&v);
     assert_int_equal(tg_vocab_find(&v, " a", 2), -1);
     expect_bytes(&v, 1, " a", 2);

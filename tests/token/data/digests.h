@@ -1,4 +1,5 @@
 /* Made by tools/make-token-cases.py from the reference: run that, do not edit this. FNV-1a, 64 bits. */
+/* clang-format off */
 static const struct {
     const char *pre;
     uint64_t digest;
