@@ -59,7 +59,8 @@ LIB := $(BUILD)/libtinygpt.a
 BIN := $(BUILD)/tinygpt
 
 # tinygpt too: the copy at the top may be newer, and come from another build folder.
-.PHONY: all tinygpt check check-models check-layers asan bench format install uninstall help clean
+FORCE:
+.PHONY: FORCE all tinygpt check check-models check-layers asan bench format install uninstall help clean
 .DELETE_ON_ERROR:
 
 all: tinygpt ## build ./tinygpt (MODE=release, debug or asan)
@@ -74,14 +75,20 @@ $(LIB): $(LIB_OBJ)
 	@rm -f $@
 	$(AR) rcs $@ $^
 
+# Another compiler or other flags make everything anew.
+$(BUILD)/flags: FORCE
+	@mkdir -p $(@D)
+	@echo '$(subst ','\'',$(CC) $(ALL_CFLAGS) $(foreach l,$(LEVELS),$(ISA_$(l))))' | cmp -s - $@ || \
+	 echo '$(subst ','\'',$(CC) $(ALL_CFLAGS) $(foreach l,$(LEVELS),$(ISA_$(l))))' >$@
+
 define body_rule
-$(BUILD)/%.$(1).o: %.c
+$(BUILD)/%.$(1).o: %.c $(BUILD)/flags
 	@mkdir -p $$(@D)
 	$$(CC) $$(OUR_CFLAGS) $$(ISA_$(1)) $$(CPPFLAGS) $$(CFLAGS) -DTG_ISA_LEVEL=TG_ISA_$(1) -DTG_ISA_NAME=$(1) -c -o $$@ $$<
 endef
 $(foreach l,$(LEVELS),$(eval $(call body_rule,$(l))))
 
-$(BUILD)/%.o: %.c
+$(BUILD)/%.o: %.c $(BUILD)/flags
 	@mkdir -p $(@D)
 	$(CC) $(ALL_CFLAGS) -DTG_LEVELS_$(if $(IS_X86),x86,plain) -c -o $@ $<
 
@@ -109,7 +116,9 @@ check-models: tinygpt $(BUILD)/tests/models/score ## tests on a real model, fetc
 asan: ## `make check` under the address and undefined-behaviour sanitizers
 	@$(MAKE) --no-print-directory MODE=asan check
 
-bench: tinygpt ## build the benchmarks
+bench: tinygpt ## speed of decoding on the model that comes along, by one thread and by two
+	@for t in 1 2; do echo "threads: $$t" && ./tinygpt generate -q -t $$t --seed 1 -n 400 --ignore-eos \
+	 --stats "Once upon a time" >/dev/null || exit; done
 
 format: ## lay out the sources by .clang-format
 	clang-format -i $(wildcard include/*/*.h src/*.c src/*/*.c src/*/*.h tests/*/*.c tests/*/*.h)
@@ -134,5 +143,7 @@ clean: ## remove everything that was built
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 16
+	@echo 'variables: MODE (release, debug, asan), CC, CFLAGS, LDFLAGS, BUILD (the folder of a build, say'
+	@echo '           build/clang), PREFIX, DESTDIR'
 
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)

@@ -188,12 +188,12 @@ tg_status tg_sampler_create(tg_sampler **sampler, const tg_model *m, const tg_sa
 const char *tg_build_info(void)
 {
     static char line[256];
-    snprintf(line, sizeof line, "tinygpt %s (%s, kernels: %s, BLAS: OpenBLAS %s)", TG_VERSION,
 #ifdef __clang__
-             "clang " __clang_version__,
+    const char *compiler = __VERSION__; /* names itself */
 #else
-             "gcc " __VERSION__,
+    const char *compiler = "gcc " __VERSION__;
 #endif
+    snprintf(line, sizeof line, "tinygpt %s (%s, kernels: %s, BLAS: OpenBLAS %s)", TG_VERSION, compiler,
              tg_isa_name(), tg_blas_name());
     return line;
 }

@@ -127,7 +127,7 @@ int tg_engine_context(int *n_ctx, const tg_model *model, const tg_options *opt, 
             err, TG_E_USAGE, "the prompt has %zu tokens and the context %d positions%s", n_prompt,
             *n_ctx, *n_ctx < trained || !info.positions_bounded ? " (-c sets it)" : "");
     if (*n_ctx > trained && (n_more < 0 || need > (uint64_t)trained))
-        tg_say_warning("going past the %d positions that the model was trained for: expect less",
+        tg_say_warning("going past the %d positions that the model was trained for: expect worse text",
                        trained);
     return TG_OK;
 }

@@ -72,7 +72,7 @@ const tg_option tg_option_table[] = {
     {"json", 0, TOK | INS, FLAG(json), "write JSON"},
 
     {"context", 'c', GEN | LOG | INS, INT(n_ctx, "N", 1, 1048576, NULL),
-     "positions that the cache holds; as a rule what the run needs, rounded up to 256, and at most "
+     "positions that the cache holds; by default what the run needs, rounded up to 256, but at most "
      "what the model was trained for"},
     {"batch", 'b', GEN | LOG | INS, INT(n_batch, "N", 1, 65536, "512"),
      "prompt tokens computed at once"},

@@ -51,7 +51,7 @@ static void await(int fd, const char *name)
         if (ready < 0 && errno != EINTR)
             return;
         if (ready == 0) {
-            tg_say_note("waiting for text from %s", name);
+            tg_say_note("waiting for text from %s%s", name, fd == 0 ? " (--no-stdin to go without)" : "");
             timeout = -1;
         }
     }

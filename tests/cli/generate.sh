@@ -124,7 +124,7 @@ err_has "and the context $trained positions"
 head -c $((trained * 5)) "$T/long" >"$T/longer"
 run generate -n 1 --temp 0 -c $((trained * 2)) -f "$T/longer"
 status 0
-err "tinygpt: warning: going past the $trained positions that the model was trained for: expect less"
+err "tinygpt: warning: going past the $trained positions that the model was trained for: expect worse text"
 
 # an empty prompt starts from the model's own beginning
 run generate -n 8 --temp 0 ""

@@ -107,7 +107,7 @@ one_error
 (sleep 3 && printf 'late') | run_in generate -n 0 --echo
 status 0
 out 'late'
-err 'tinygpt: waiting for text from stdin'
+err 'tinygpt: waiting for text from stdin (--no-stdin to go without)'
 (sleep 3 && printf 'late') | run_in generate -q -n 0 --echo
 err ''
 
