@@ -243,10 +243,10 @@ tg_status tg_bpe_append_piece(const tg_bpe *bpe, tg_bpe_work *work, const uint8_
         return encode(bpe, work, s, n, err);
 
     word *w = &work->cache[tg_hash_bytes(bpe->seed, s, n) & (work->n_cache - 1)];
+    if (!reserve_ids(work, sizeof w->ids / sizeof *w->ids, err))
+        return TG_E_RESOURCE;
     if (w->n_bytes == n && memcmp(w->bytes, s, n) == 0) {
-        if (!reserve_ids(work, w->n_ids, err))
-            return TG_E_RESOURCE;
-        memcpy(work->ids + work->n_ids, w->ids, w->n_ids * sizeof *w->ids);
+        memcpy(work->ids + work->n_ids, w->ids, sizeof w->ids); /* all of them: one store */
         work->n_ids += w->n_ids;
         work->n_dropped += w->n_dropped;
         return TG_OK;

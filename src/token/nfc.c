@@ -183,6 +183,8 @@ static void compose(composer *c)
 
 static bool append(composer *c, const void *bytes, size_t n)
 {
+    if (n == 0)
+        return true;
     if (!tg_grow((void **)&c->out, &c->out_room, c->n_out + n, 1, "normalised text", c->err))
         return false;
     memcpy(c->out + c->n_out, bytes, n);
