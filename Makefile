@@ -59,7 +59,7 @@ LIB := $(BUILD)/libtinygpt.a
 BIN := $(BUILD)/tinygpt
 
 # tinygpt too: the copy at the top may be newer, and come from another build folder.
-FORCE:
+.DEFAULT_GOAL := all
 .PHONY: FORCE all tinygpt check check-models check-layers asan bench format install uninstall help clean
 .DELETE_ON_ERROR:
 
@@ -145,5 +145,7 @@ help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 16
 	@echo 'variables: MODE (release, debug, asan), CC, CFLAGS, LDFLAGS, BUILD (the folder of a build, say'
 	@echo '           build/clang), PREFIX, DESTDIR'
+
+FORCE:
 
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)
