@@ -3,6 +3,10 @@
 . "$(dirname "$0")/../support/cli.sh"
 need_model
 need_python
+"$PYTHON" -c 'import pty; pty.openpty()' 2>/dev/null || {
+    echo "no pseudo-terminals here"
+    exit 77
+}
 
 # run_tty [-i] ARGS...: stdout on a terminal; with -i stdin as well
 run_tty() {
