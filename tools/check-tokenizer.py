@@ -116,6 +116,8 @@ def check_model(name, reference, driver_args, program, texts):
     """Counts of texts that differ in ids, and in bytes."""
     table = byte_table()
     lacking = {b for b in range(256) if reference.token_to_id(table[b]) is None}
+    added = reference.get_added_tokens_decoder().values()
+    strips = any(t.lstrip or t.rstrip for t in added)  # what these take along does not come back
     encoded = [t.encode() for t in texts]
     wrong = 0
     for special in (False, True):
@@ -133,15 +135,17 @@ def check_model(name, reference, driver_args, program, texts):
                     bad_ids += 1
                     if bad_ids < 4:
                         print("differs:", ascii(text)[:300], ids[:60], want.ids[:60])
-                if reference.normalizer is not None:
+                if reference.normalizer is not None:  # of both: at an added token nothing composes
                     raw = reference.normalizer.normalize_str(text).encode()
+                    back = reference.normalizer.normalize_str(back.decode("utf-8", "replace")).encode()
                 kept = bytes(b for b in raw if b not in lacking)
                 # An added token brings its bytes back even where the vocabulary lacks them.
-                if back != kept and not (lacking and special):
+                comparable = not lacking or not any(special or not t.special for t in added)
+                if back != kept and comparable and not strips:
                     bad_bytes += 1
                     if bad_bytes < 4:
                         print("bytes:", ascii(text)[:300], back[:100])
-                bad_dropped += dropped != len(raw) - len(kept) and not special
+                bad_dropped += dropped != len(raw) - len(kept) and comparable
         print(f"{name}, special tokens as {'tokens' if special else 'text'}: {len(texts)} texts, {n_ids} ids: "
               f"{bad_ids} differ in ids, {bad_bytes} in bytes, {bad_dropped} in bytes left out "
               f"(the vocabulary lacks {len(lacking)})")
