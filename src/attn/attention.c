@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "kernel/isa.h"
 
 TG_ISA_DECLARE(tg_attn_kernels, tg_attn_kernels);
@@ -57,28 +58,21 @@ typedef struct scratch {
 static size_t lay_out(scratch *s, char *base, int rows, int v_dim)
 {
     size_t n = (size_t)rows, at = 0;
-#define PLACE(field, count, type)                                                                  \
-    do {                                                                                           \
-        s->field = (type *)(void *)(base + at);                                                    \
-        at = (at + (count) * sizeof(type) + 63) / 64 * 64;                                         \
-    } while (0)
-    PLACE(q, n, const float *);
-    PLACE(lo, n, int);
-    PLACE(hi, n, int);
-    PLACE(m, n, float);
-    PLACE(l, n, float);
-    PLACE(scores, n * TG_KV_CHUNK, float);
-    PLACE(o, n * (size_t)v_dim, float);
-    PLACE(states, TREE_DEPTH * n * tg_attn_state_floats(v_dim), float);
-#undef PLACE
+    TG_PLACE(s->q, base, at, n);
+    TG_PLACE(s->lo, base, at, n);
+    TG_PLACE(s->hi, base, at, n);
+    TG_PLACE(s->m, base, at, n);
+    TG_PLACE(s->l, base, at, n);
+    TG_PLACE(s->scores, base, at, n * TG_KV_CHUNK);
+    TG_PLACE(s->o, base, at, n * (size_t)v_dim);
+    TG_PLACE(s->states, base, at, TREE_DEPTH * n * tg_attn_state_floats(v_dim));
     return at;
 }
 
 size_t tg_attn_scratch_bytes(int n_head, int n_head_kv, int head_dim)
 {
     scratch s;
-    static char nowhere[1];
-    return lay_out(&s, nowhere, tile_rows_max(n_head / n_head_kv), tg_kv_v_dim(head_dim));
+    return lay_out(&s, NULL, tile_rows_max(n_head / n_head_kv), tg_kv_v_dim(head_dim));
 }
 
 /* ---- tiles ---------------------------------------------------------------------------------------- */

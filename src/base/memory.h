@@ -43,6 +43,14 @@ void *tg_arena_alloc(tg_arena *arena, size_t n, size_t size, const char *purpose
 char *tg_arena_string(tg_arena *arena, const void *bytes, size_t n, tg_error *err); /* adds a NUL */
 void tg_arena_free(tg_arena *arena);
 
+/* Lays arrays out one behind the other at `base`, each at a multiple of 64 bytes: `pointer` gets its
+ * place and `at`, a size_t that starts at 0, moves on. With base NULL it only adds up what they take. */
+#define TG_PLACE(pointer, base, at, count)                                                         \
+    do {                                                                                           \
+        (pointer) = (void *)((base) ? (char *)(base) + (at) : NULL);                               \
+        (at) = tg_round_up((at) + (size_t)(count) * sizeof *(pointer), 64);                        \
+    } while (0)
+
 /* Reserves address space, zero and untouched: pages take memory when they are first written. NULL,
  * with err filled, when there is none. */
 void *tg_reserve(size_t n_bytes, const char *purpose, tg_error *err);

@@ -30,27 +30,21 @@ size_t tg_forward_lay_out(tg_forward *f, const tg_weights *w, int n_batch, void 
 {
     const tg_config *c = &w->config;
     size_t n = (size_t)n_batch, at = 0, half = (size_t)(c->rope.n_rot / 2);
-#define PLACE(field, count)                                                                        \
-    do {                                                                                           \
-        f->field = (void *)((char *)base + (base ? at : 0));                                       \
-        at = (at + (count) * sizeof *f->field + 63) / 64 * 64;                                     \
-    } while (0)
-    PLACE(x, n * (size_t)c->n_embd);
-    PLACE(in_f, n * (size_t)in_max(c));
-    PLACE(in_q, n * (size_t)(in_max(c) / 32 + 1));
-    PLACE(q, n * (size_t)n_query(c));
-    PLACE(k, n * (size_t)n_key(c));
-    PLACE(v, n * (size_t)n_key(c));
-    PLACE(gate, w->arch->gated ? n * (size_t)c->n_ff : 0);
-    PLACE(up, n * (size_t)c->n_ff);
-    PLACE(ff_q, n * (size_t)(c->n_ff / 32 + 1));
-    PLACE(cosine, n * half);
-    PLACE(sine, n * half);
-    PLACE(partial, tg_attn_partial_floats(c->n_head, c->head_dim));
-    PLACE(head_f, (size_t)TG_HEAD_ROWS * (size_t)c->n_embd);
-    PLACE(head_q, (size_t)TG_HEAD_ROWS * (size_t)(c->n_embd / 32 + 1));
-    PLACE(logits, (size_t)TG_HEAD_ROWS * (size_t)c->n_vocab);
-#undef PLACE
+    TG_PLACE(f->x, base, at, n * (size_t)c->n_embd);
+    TG_PLACE(f->in_f, base, at, n * (size_t)in_max(c));
+    TG_PLACE(f->in_q, base, at, n * (size_t)(in_max(c) / 32 + 1));
+    TG_PLACE(f->q, base, at, n * (size_t)n_query(c));
+    TG_PLACE(f->k, base, at, n * (size_t)n_key(c));
+    TG_PLACE(f->v, base, at, n * (size_t)n_key(c));
+    TG_PLACE(f->gate, base, at, w->arch->gated ? n * (size_t)c->n_ff : 0);
+    TG_PLACE(f->up, base, at, n * (size_t)c->n_ff);
+    TG_PLACE(f->ff_q, base, at, n * (size_t)(c->n_ff / 32 + 1));
+    TG_PLACE(f->cosine, base, at, n * half);
+    TG_PLACE(f->sine, base, at, n * half);
+    TG_PLACE(f->partial, base, at, tg_attn_partial_floats(c->n_head, c->head_dim));
+    TG_PLACE(f->head_f, base, at, (size_t)TG_HEAD_ROWS * (size_t)c->n_embd);
+    TG_PLACE(f->head_q, base, at, (size_t)TG_HEAD_ROWS * (size_t)(c->n_embd / 32 + 1));
+    TG_PLACE(f->logits, base, at, (size_t)TG_HEAD_ROWS * (size_t)c->n_vocab);
     return at;
 }
 

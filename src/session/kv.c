@@ -21,11 +21,15 @@ size_t tg_kv_block_bytes(const tg_config *c, tg_type type_k, tg_type type_v)
     return (size_t)c->n_layer * (size_t)c->n_head_kv * (k_block(c, type_k) + v_block(c, type_v));
 }
 
+int tg_kv_pool_blocks(int n_ctx, int n_seq_max)
+{
+    return (n_ctx + TG_KV_BLOCK - 1) / TG_KV_BLOCK + n_seq_max - 1;
+}
+
 tg_status tg_kv_create(tg_kv *kv, const tg_config *c, int n_ctx, int n_seq_max, tg_type type_k,
                        tg_type type_v, tg_error *err)
 {
-    /* Each sequence may end in a block of its own that is not full. */
-    int n_blocks = (n_ctx + TG_KV_BLOCK - 1) / TG_KV_BLOCK + n_seq_max - 1;
+    int n_blocks = tg_kv_pool_blocks(n_ctx, n_seq_max);
     size_t heads = (size_t)c->n_head_kv, blocks = (size_t)n_blocks, seqs = (size_t)n_seq_max;
     *kv = (tg_kv){.n_layer = c->n_layer, .n_blocks = n_blocks, .n_seq_max = n_seq_max};
     tg_kv_view *view = &kv->layers.first;

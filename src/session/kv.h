@@ -23,6 +23,9 @@ typedef struct tg_kv {
 /* Bytes of K and V of one block over all layers. */
 size_t tg_kv_block_bytes(const tg_config *c, tg_type type_k, tg_type type_v);
 
+/* Blocks of a pool: each sequence may end in a block of its own that is not full. */
+int tg_kv_pool_blocks(int n_ctx, int n_seq_max);
+
 tg_status tg_kv_create(tg_kv *kv, const tg_config *c, int n_ctx, int n_seq_max, tg_type type_k,
                        tg_type type_v, tg_error *err);
 void tg_kv_free(tg_kv *kv);

@@ -50,16 +50,10 @@ static size_t lay_out(tg_session *s, void *base)
 {
     size_t at = tg_forward_lay_out(&s->forward, s->w, s->params.n_batch, base);
     size_t n = (size_t)s->params.n_batch;
-#define PLACE(field, count)                                                                        \
-    do {                                                                                           \
-        s->field = (void *)((char *)base + (base ? at : 0));                                       \
-        at = (at + (count) * sizeof *s->field + 63) / 64 * 64;                                     \
-    } while (0)
-    PLACE(forward.attn_row, n);
-    PLACE(want, n);
-    PLACE(before, (size_t)s->params.n_seq_max);
-    PLACE(next_pos, (size_t)s->params.n_seq_max);
-#undef PLACE
+    TG_PLACE(s->forward.attn_row, base, at, n);
+    TG_PLACE(s->want, base, at, n);
+    TG_PLACE(s->before, base, at, (size_t)s->params.n_seq_max);
+    TG_PLACE(s->next_pos, base, at, (size_t)s->params.n_seq_max);
     return at;
 }
 
@@ -137,8 +131,8 @@ void tg_session_needs(const tg_weights *w, const tg_session_params *params, uint
 {
     tg_session s = {.w = w, .params = with_defaults(w, params)};
     const tg_session_params *p = &s.params;
-    uint64_t blocks = ((uint64_t)p->n_ctx + TG_KV_BLOCK - 1) / TG_KV_BLOCK + (uint64_t)p->n_seq_max - 1;
-    *kv_bytes = blocks * tg_kv_block_bytes(&w->config, kv_type(p->type_k), kv_type(p->type_v));
+    *kv_bytes = (uint64_t)tg_kv_pool_blocks(p->n_ctx, p->n_seq_max) *
+                tg_kv_block_bytes(&w->config, kv_type(p->type_k), kv_type(p->type_v));
     *scratch_bytes = lay_out(&s, NULL) + (uint64_t)p->n_threads * tg_forward_scratch_bytes(w);
 }
 
