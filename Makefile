@@ -60,7 +60,8 @@ BIN := $(BUILD)/tinygpt
 
 # tinygpt too: the copy at the top may be newer, and come from another build folder.
 .DEFAULT_GOAL := all
-.PHONY: FORCE all tinygpt check check-models check-layers asan bench format install uninstall help clean
+.PHONY: FORCE all tinygpt check check-models check-layers asan bench bench-attention format install \
+        uninstall help clean
 .DELETE_ON_ERROR:
 
 all: tinygpt ## build ./tinygpt (MODE=release, debug or asan)
@@ -116,7 +117,14 @@ check-models: tinygpt $(BUILD)/tests/models/score ## tests on a real model, fetc
 asan: ## `make check` under the address and undefined-behaviour sanitizers
 	@$(MAKE) --no-print-directory MODE=asan check
 
-bench: tinygpt ## speed of decoding on the model that comes along, by one thread and by two
+$(BUILD)/tools/%: tools/%.c $(LIB)
+	@mkdir -p $(@D)
+	$(LINK) -Itools -o $@ $< $(LIB) $(LIBS)
+
+bench-attention: $(BUILD)/tools/attention-bench ## softmax and attention, each algorithm against its opponents
+	@$< -t 2 --csv $(BUILD)/attention.csv
+
+bench: tinygpt $(BUILD)/tools/attention-bench ## speed of decoding on the model that comes along, by one thread and by two
 	@for t in 1 2; do echo "threads: $$t" && ./tinygpt generate -q -t $$t --seed 1 -n 400 --ignore-eos \
 	 --stats "Once upon a time" >/dev/null || exit; done
 

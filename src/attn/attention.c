@@ -8,12 +8,18 @@
 #include "kernel/isa.h"
 
 TG_ISA_DECLARE(tg_attn_kernels, tg_attn_kernels);
+TG_ISA_DECLARE(tg_kv_kernels, tg_kv_kernels);
 
 enum { SPLIT_ROWS_MAX = 8 }; /* batch rows up to which the lanes of a row are units of work */
 
 const tg_attn_kernels *tg_attn_table(void)
 {
     return TG_ISA_PICK(tg_attn_kernels);
+}
+
+const tg_kv_kernels *tg_kv_table(void)
+{
+    return TG_ISA_PICK(tg_kv_kernels);
 }
 
 void tg_attn_begin(float *state, int v_dim)
@@ -50,21 +56,34 @@ size_t tg_attn_partial_floats(int n_head, int head_dim)
 enum { TREE_DEPTH = 4 }; /* states alive at once while 8 leaves are merged in order: 3 and the newest */
 
 typedef struct scratch {
+    tg_chunk chunk; /* its scratch, and where its queries go */
     const float **q;
     int *lo, *hi;
-    float *m, *l, *scores, *o, *states;
+    float *sink; /* a state */
+    float *states;
 } scratch;
 
-static size_t lay_out(scratch *s, char *base, int rows, int v_dim)
+static size_t lay_out(scratch *s, char *base, int rows, int head_dim)
 {
-    size_t n = (size_t)rows, at = 0;
+    tg_chunk *c = &s->chunk;
+    int v_dim = tg_kv_v_dim(head_dim);
+    size_t n = (size_t)rows, sub = TG_ATTN_SUB, n_scales = (size_t)tg_kv_scales(head_dim), at = 0;
     TG_PLACE(s->q, base, at, n);
     TG_PLACE(s->lo, base, at, n);
     TG_PLACE(s->hi, base, at, n);
-    TG_PLACE(s->m, base, at, n);
-    TG_PLACE(s->l, base, at, n);
-    TG_PLACE(s->scores, base, at, n * TG_KV_CHUNK);
-    TG_PLACE(s->o, base, at, n * (size_t)v_dim);
+    TG_PLACE(c->q_packed, base, at, n * (size_t)head_dim);
+    TG_PLACE(c->q8, base, at, n * n_scales);
+    TG_PLACE(c->q_bf16, base, at, n * (size_t)((head_dim + 1) / 2));
+    TG_PLACE(c->m, base, at, sub);
+    TG_PLACE(c->l, base, at, sub);
+    TG_PLACE(c->scores, base, at, sub * TG_KV_CHUNK);
+    TG_PLACE(c->o, base, at, sub * (size_t)v_dim);
+    TG_PLACE(c->wide_k, base, at, TG_KV_CHUNK * (size_t)head_dim);
+    TG_PLACE(c->wide_v, base, at, TG_KV_CHUNK * (size_t)v_dim);
+    TG_PLACE(c->p_fixed, base, at, sub * n_scales * TG_KV_CHUNK);
+    TG_PLACE(c->p_scale, base, at, sub * n_scales);
+    TG_PLACE(c->p_bf16, base, at, sub * TG_KV_CHUNK);
+    TG_PLACE(s->sink, base, at, tg_attn_state_floats(v_dim));
     TG_PLACE(s->states, base, at, TREE_DEPTH * n * tg_attn_state_floats(v_dim));
     return at;
 }
@@ -72,17 +91,36 @@ static size_t lay_out(scratch *s, char *base, int rows, int v_dim)
 size_t tg_attn_scratch_bytes(int n_head, int n_head_kv, int head_dim)
 {
     scratch s;
-    return lay_out(&s, NULL, tile_rows_max(n_head / n_head_kv), tg_kv_v_dim(head_dim));
+    return lay_out(&s, NULL, tile_rows_max(n_head / n_head_kv), head_dim);
 }
 
-/* ---- tiles ---------------------------------------------------------------------------------------- */
+/* ---- which keys --------------------------------------------------------------------------------- */
+
+/* A row attends to two ranges of positions at most: those that are kept, and the window. They are apart,
+ * or all is in the second. */
+enum { KEPT, WINDOW, N_RANGES };
+
+typedef struct range {
+    int from, end;
+} range;
+
+static range range_of(const tg_attn *a, const tg_attn_row *row, int which)
+{
+    const tg_attn_mods *mods = &a->mods;
+    int end = row->pos + 1, from = mods->window > 0 && end > mods->window ? end - mods->window : 0;
+    if (from <= mods->keep)
+        return which == KEPT ? (range){0, 0} : (range){0, end};
+    return which == KEPT ? (range){0, mods->keep} : (range){from, end};
+}
+
+/* ---- tiles --------------------------------------------------------------------------------------- */
 
 /* Batch rows first .. end - 1, all of one sequence, with the query heads of one KV head. */
 typedef struct tile {
     const tg_attn *a;
-    int first, end, head; /* head: of K and V */
-    int group, n;         /* query rows: token-major, n = tokens * group */
-    int chunk_first, chunk_last;
+    int first, end, head;     /* head: of K and V */
+    int group, n;             /* query rows: token-major, n = tokens * group */
+    range chunks[N_RANGES];   /* that any row has keys in, by the row's ranges */
 } tile;
 
 static int tile_end(const tg_attn *a, int first, int tokens)
@@ -95,16 +133,26 @@ static int tile_end(const tg_attn *a, int first, int tokens)
 
 static tile tile_make(const tg_attn *a, int first, int end, int head)
 {
-    tile t = {a, first, end, head, a->n_head / a->kv.n_head_kv, 0, 0, 0};
+    tile t = {.a = a, .first = first, .end = end, .head = head, .group = a->n_head / a->kv.n_head_kv};
     t.n = (end - first) * t.group;
-    int from = a->row[first].from, to = a->row[first].pos;
-    for (int i = first + 1; i < end; i++) {
-        from = a->row[i].from < from ? a->row[i].from : from;
-        to = a->row[i].pos > to ? a->row[i].pos : to;
+    for (int which = 0; which < N_RANGES; which++) {
+        range *all = &t.chunks[which];
+        for (int i = first; i < end; i++) {
+            range r = range_of(a, &a->row[i], which);
+            if (r.from >= r.end)
+                continue;
+            range c = {r.from / TG_KV_CHUNK, (r.end - 1) / TG_KV_CHUNK + 1};
+            bool none = all->from >= all->end;
+            all->from = none || c.from < all->from ? c.from : all->from;
+            all->end = none || c.end > all->end ? c.end : all->end;
+        }
     }
-    t.chunk_first = from / TG_KV_CHUNK;
-    t.chunk_last = to / TG_KV_CHUNK;
     return t;
+}
+
+static bool in_range(range r, int i)
+{
+    return i >= r.from && i < r.end;
 }
 
 /* The floats of query row i of the tile in q or out. */
@@ -115,38 +163,80 @@ static size_t row_offset(const tile *t, int i)
     return (token * (size_t)a->n_head + head) * (size_t)a->kv.head_dim;
 }
 
-static void absorb_chunk(const tile *t, int c, scratch *s, float *states)
+/* ---- lanes --------------------------------------------------------------------------------------- */
+
+static void prepare(const tile *t, scratch *s)
+{
+    const tg_kv_view *kv = &t->a->kv;
+    tg_chunk *c = &s->chunk;
+    for (int i = 0; i < t->n; i++)
+        s->q[i] = t->a->q + row_offset(t, i);
+    c->type_k = kv->type_k;
+    c->type_v = kv->type_v;
+    c->dots = t->a->dots;
+    c->head_dim = kv->head_dim;
+    c->v_dim = kv->v_dim;
+    c->soft_cap = t->a->mods.soft_cap;
+    c->n = t->n;
+    c->q = s->q;
+    c->lo = s->lo;
+    c->hi = s->hi;
+    tg_attn_table()->prepare(c);
+}
+
+static void absorb_chunk(const tile *t, int c, int which, scratch *s, float *states)
 {
     const tg_attn *a = t->a;
     const tg_kv_view *kv = &a->kv;
-    tg_chunk chunk = {.type_k = kv->type_k, .type_v = kv->type_v, .head_dim = kv->head_dim,
-                      .v_dim = kv->v_dim, .n = t->n, .q = s->q, .lo = s->lo, .hi = s->hi,
-                      .scores = s->scores, .o = s->o, .m = s->m, .l = s->l};
     int base = c * TG_KV_CHUNK, last = 0;
     for (int i = 0; i < t->n; i++) {
-        const tg_attn_row *row = &a->row[t->first + i / t->group];
-        int lo = row->from - base, hi = row->pos + 1 - base;
+        range r = range_of(a, &a->row[t->first + i / t->group], which);
+        int lo = r.from - base, hi = r.end - base;
         s->lo[i] = lo < 0 ? 0 : lo;
         s->hi[i] = hi > TG_KV_CHUNK ? TG_KV_CHUNK : hi < 0 ? 0 : hi;
         last = s->hi[i] > last ? s->hi[i] : last;
     }
-    const int32_t *block = a->seq[a->row[t->first].seq].block + base / TG_KV_BLOCK;
+    const int32_t *block = a->seq[a->row[t->first].seq].block + c * TG_KV_CHUNK_BLOCKS;
+    const uint8_t *k = kv->k + (size_t)t->head * kv->k_head_stride;
+    const uint8_t *v = kv->v + (size_t)t->head * kv->v_head_stride;
     for (int b = 0; b * TG_KV_BLOCK < last; b++) {
-        chunk.k[b] = kv->k + (size_t)block[b] * kv->k_block_stride + (size_t)t->head * kv->k_head_stride;
-        chunk.v[b] = kv->v + (size_t)block[b] * kv->v_block_stride + (size_t)t->head * kv->v_head_stride;
+        s->chunk.k[b] = k + (size_t)block[b] * kv->k_block_stride;
+        s->chunk.v[b] = v + (size_t)block[b] * kv->v_block_stride;
     }
-    tg_attn_table()->absorb(&chunk, states);
+    bool more = in_range(t->chunks[WINDOW], c + TG_ATTN_LANES);
+    for (int i = 0; i < TG_KV_AHEAD; i++)
+        s->chunk.next_k[i] =
+            more ? k + (size_t)block[TG_ATTN_LANES * TG_KV_CHUNK_BLOCKS + i] * kv->k_block_stride : NULL;
+    tg_attn_table()->absorb(&s->chunk, states);
+}
+
+/* The first chunk of the lane at or behind `from`. */
+static int lane_first(int lane, int from)
+{
+    return from + ((lane - from) & (TG_ATTN_LANES - 1));
+}
+
+static bool lane_empty(const tile *t, int lane)
+{
+    for (int which = 0; which < N_RANGES; which++)
+        if (lane_first(lane, t->chunks[which].from) < t->chunks[which].end)
+            return false;
+    return true;
 }
 
 /* One lane of a tile: its chunks in ascending order. */
 static void run_lane(const tile *t, int lane, scratch *s, float *states)
 {
-    for (int i = 0; i < t->n; i++)
-        s->q[i] = t->a->q + row_offset(t, i);
     begin_all(states, t->n, t->a->kv.v_dim);
-    int skip = (lane - t->chunk_first) & (TG_ATTN_LANES - 1);
-    for (int c = t->chunk_first + skip; c <= t->chunk_last; c += TG_ATTN_LANES)
-        absorb_chunk(t, c, s, states);
+    range kept = t->chunks[KEPT], window = t->chunks[WINDOW];
+    int end = kept.end > window.end ? kept.end : window.end;
+    for (int c = lane_first(lane, kept.from < kept.end ? kept.from : window.from); c < end;
+         c += TG_ATTN_LANES) {
+        if (in_range(kept, c))
+            absorb_chunk(t, c, KEPT, s, states);
+        if (in_range(window, c))
+            absorb_chunk(t, c, WINDOW, s, states);
+    }
 }
 
 static void merge_all(float *a, const float *b, int n, int v_dim)
@@ -156,40 +246,47 @@ static void merge_all(float *a, const float *b, int n, int v_dim)
         tg_attn_table()->merge(a + (size_t)i * size, b + (size_t)i * size, v_dim);
 }
 
-static void finish_all(const tile *t, const float *states)
-{
-    const tg_kv_view *kv = &t->a->kv;
-    for (int i = 0; i < t->n; i++)
-        tg_attn_table()->finish(states + (size_t)i * tg_attn_state_floats(kv->v_dim), kv->v_dim,
-                                kv->head_dim, t->a->out + row_offset(t, i));
-}
-
-/* All lanes of a tile in order; each finished pair of subtrees is merged at once. */
-static void run_tile(const tile *t, scratch *s)
-{
-    int v_dim = t->a->kv.v_dim, depth = 0;
-    size_t size = (size_t)t->n * tg_attn_state_floats(v_dim);
-    for (int lane = 0; lane < TG_ATTN_LANES; lane++) {
-        run_lane(t, lane, s, s->states + (size_t)depth * size);
-        for (int bit = lane; bit & 1; bit >>= 1) {
-            depth--;
-            merge_all(s->states + (size_t)depth * size, s->states + (size_t)(depth + 1) * size, t->n, v_dim);
-        }
-        depth++;
-    }
-    finish_all(t, s->states);
-}
-
-/* The same tree over lanes that others have run; lanes[0] becomes the result. */
-static void merge_lanes(const tile *t, float *lanes)
+/* The lanes from .. from + n - 1 of a tile, merged by the fixed tree: NULL when all are empty. Lanes that
+ * others have run are in `done`; with NULL they are run here, into s->states from `free` on. */
+static float *merge_tree(const tile *t, int from, int n, float *done, scratch *s, float *free)
 {
     int v_dim = t->a->kv.v_dim;
     size_t size = (size_t)t->n * tg_attn_state_floats(v_dim);
-    for (int step = 1; step < TG_ATTN_LANES; step *= 2)
-        for (int lane = 0; lane < TG_ATTN_LANES; lane += 2 * step)
-            merge_all(lanes + (size_t)lane * size, lanes + (size_t)(lane + step) * size, t->n, v_dim);
-    finish_all(t, lanes);
+    if (n == 1) {
+        if (lane_empty(t, from))
+            return NULL;
+        if (done)
+            return done + (size_t)from * size;
+        run_lane(t, from, s, free);
+        return free;
+    }
+    float *a = merge_tree(t, from, n / 2, done, s, free);
+    float *b = merge_tree(t, from + n / 2, n / 2, done, s, a ? free + size : free);
+    if (a && b)
+        merge_all(a, b, t->n, v_dim);
+    return a ? a : b;
 }
+
+/* A learned sink is the state (sink, 1, 0): a key without a value. */
+static void finish_all(const tile *t, scratch *s, float *states)
+{
+    const tg_kv_view *kv = &t->a->kv;
+    const float *sink = t->a->mods.sink;
+    if (!states)
+        begin_all(states = s->states, t->n, kv->v_dim);
+    tg_attn_begin(s->sink, kv->v_dim);
+    for (int i = 0; i < t->n; i++) {
+        float *state = states + (size_t)i * tg_attn_state_floats(kv->v_dim);
+        if (sink) {
+            s->sink[kv->v_dim] = sink[t->head * t->group + i % t->group];
+            s->sink[kv->v_dim + 1] = 1.0f;
+            tg_attn_table()->merge(state, s->sink, kv->v_dim);
+        }
+        tg_attn_table()->finish(state, kv->v_dim, kv->head_dim, t->a->out + row_offset(t, i));
+    }
+}
+
+/* ---- schedules ----------------------------------------------------------------------------------- */
 
 /* Where the states of the lanes of a tile lie in a->partial. */
 static float *partial_of(const tile *t)
@@ -199,6 +296,21 @@ static float *partial_of(const tile *t)
 }
 
 enum phase { WHOLE, LANES, MERGE };
+
+static void run_unit(const tile *t, enum phase phase, int lane, scratch *s)
+{
+    size_t size = (size_t)t->n * tg_attn_state_floats(t->a->kv.v_dim);
+    if (phase == LANES && lane_empty(t, lane))
+        return;
+    if (phase != MERGE)
+        prepare(t, s);
+    if (phase == WHOLE)
+        finish_all(t, s, merge_tree(t, 0, TG_ATTN_LANES, NULL, s, s->states));
+    else if (phase == LANES)
+        run_lane(t, lane, s, partial_of(t) + (size_t)lane * size);
+    else
+        finish_all(t, s, merge_tree(t, 0, TG_ATTN_LANES, partial_of(t), s, NULL));
+}
 
 /* Goes through all units of a phase and does those that this thread draws. */
 static void run_phase(const tg_worker *w, const tg_attn *a, enum phase phase, scratch *s)
@@ -212,38 +324,61 @@ static void run_phase(const tg_worker *w, const tg_attn *a, enum phase phase, sc
                 if (unit != mine)
                     continue;
                 tile t = tile_make(a, first, end, head);
-                size_t size = (size_t)t.n * tg_attn_state_floats(a->kv.v_dim);
-                if (phase == WHOLE)
-                    run_tile(&t, s);
-                else if (phase == LANES)
-                    run_lane(&t, part, s, partial_of(&t) + (size_t)part * size);
-                else
-                    merge_lanes(&t, partial_of(&t));
+                run_unit(&t, phase, part, s);
                 mine = tg_take(w);
             }
         }
     }
 }
 
-void tg_attention(const tg_worker *w, const tg_attn *a)
+static scratch scratch_of(const tg_worker *w, const tg_attn *a)
 {
     scratch s;
-    lay_out(&s, w->scratch, tile_rows_max(a->n_head / a->kv.n_head_kv), a->kv.v_dim);
-    if (a->n > SPLIT_ROWS_MAX) {
-        run_phase(w, a, WHOLE, &s);
-        return;
+    memset(&s, 0, sizeof s);
+    lay_out(&s, w->scratch, tile_rows_max(a->n_head / a->kv.n_head_kv), a->kv.head_dim);
+    return s;
+}
+
+static void attention_whole(const tg_worker *w, const tg_attn *a)
+{
+    scratch s = scratch_of(w, a);
+    run_phase(w, a, WHOLE, &s);
+}
+
+void tg_attention_split(const tg_worker *w, const tg_attn *a)
+{
+    scratch s = scratch_of(w, a);
+    tg_attn some = *a;
+    for (int first = 0; first < a->n; first += SPLIT_ROWS_MAX) {
+        some.row = a->row + first;
+        some.n = a->n - first < SPLIT_ROWS_MAX ? a->n - first : SPLIT_ROWS_MAX;
+        some.q = a->q + (size_t)first * (size_t)(a->n_head * a->kv.head_dim);
+        some.out = a->out + (size_t)first * (size_t)(a->n_head * a->kv.head_dim);
+        if (first > 0)
+            tg_barrier(w);
+        run_phase(w, &some, LANES, &s);
+        tg_barrier(w);
+        run_phase(w, &some, MERGE, &s);
     }
-    run_phase(w, a, LANES, &s);
-    tg_barrier(w);
-    run_phase(w, a, MERGE, &s);
+}
+
+void tg_attention(const tg_worker *w, const tg_attn *a)
+{
+    int last = 0;
+    for (int i = 0; i < a->n && i < SPLIT_ROWS_MAX; i++)
+        last = a->row[i].pos > last ? a->row[i].pos : last;
+    if (a->n > SPLIT_ROWS_MAX || last < TG_KV_CHUNK) /* of a single chunk there is nothing to split */
+        attention_whole(w, a);
+    else
+        tg_attention_split(w, a);
 }
 
 int tg_kv_put(const tg_kv_view *kv, const tg_kv_seq *seq, int pos, const float *k, const float *v)
 {
     int n_clamped = 0;
     for (int h = 0; h < kv->n_head_kv; h++)
-        n_clamped += tg_attn_table()->put(kv, seq->block[pos / TG_KV_BLOCK], pos % TG_KV_BLOCK, h,
-                                          k + (size_t)h * (size_t)kv->head_dim,
-                                          v + (size_t)h * (size_t)kv->head_dim);
+        n_clamped += tg_kv_table()->put(kv, seq->block[pos / TG_KV_BLOCK], pos % TG_KV_BLOCK, h,
+                                        k + (size_t)h * (size_t)kv->head_dim,
+                                        v + (size_t)h * (size_t)kv->head_dim);
     return n_clamped;
 }

@@ -1,189 +1,385 @@
 /* body_attn.c - the chunk kernel of attention; compiled once per instruction-set level.
  *
- * Steps for a chunk of up to 256 keys and a tile of query rows:
+ * Steps for a chunk of up to 256 keys and up to TG_ATTN_SUB query rows:
  *   1. scores: [n][256], keys in the lanes, one chain over head_dim each;
  *   2. per row: maximum m over its own keys, p = e^(score - m) in place, l = sum p;
  *   3. O = sum p v, one chain over keys ascending per row, a few rows sharing each load of v;
- *   4. (m, l, O) merges into the row's state. */
-#include "attn/attention.h"
-#include "kernel/vec.h"
+ *   4. (m, l, O) merges into the row's state.
+ * With many rows the keys and values of 16-bit types are widened to float32 once for all of them.
+ * Q8_0 stays in integers, exact inside 32 dimensions of a score and inside the chunk of a sum. */
+#include "attn/micro.h"
 
 enum {
-    ROWS = 4,                                               /* query rows in registers together */
-    GROUPS = TG_ISA_LEVEL == TG_ISA_avx512 ? 4 : 1,         /* key groups, likewise */
-    COLUMNS = TG_ISA_LEVEL == TG_ISA_avx512 ? 4 : 2,        /* vectors of O, likewise */
+    WIDEN_ROWS = 2 * ROWS,   /* query rows from which widening a chunk pays */
+    DOT = TG_Q8_0 + 1, /* BF16 by dot-product instructions: a form of the loops beside the types' */
+    N_FORMS,
+    Q8_GROUPS = TG_ISA_LEVEL == TG_ISA_avx512 ? 2 : 1,
+    Q8_COLUMNS = TG_ISA_LEVEL == TG_ISA_avx512 ? 2 : 1, /* vectors of one scale */
 };
 
-VEC vf load_as(const uint8_t *p, const tg_type type)
+/* Rows r0 .. end - 1 of a chunk, worked on together, and the keys from .. to - 1 that any of them has. */
+typedef struct part {
+    const tg_chunk *c;
+    int r0, end, from, to;
+    bool stream; /* so few rows that memory is the limit: fetch ahead */
+} part;
+
+/* What is read after a block, as bytes from it to that: the keys' blocks are followed by those of the
+ * values and these by the first keys of the next chunk. `i` counts blocks in that order. */
+static inline ptrdiff_t ahead_of(const part *t, int r, int i)
 {
-    return type == TG_F16 ? vf_load_f16(p) : vf_load((const float *)(const void *)p);
+    const tg_chunk *c = t->c;
+    int first = t->from / TG_KV_BLOCK, n = (t->to - 1) / TG_KV_BLOCK + 1 - first, next = i + TG_KV_AHEAD;
+    if (!t->stream || r > t->r0)
+        return 0;
+    const uint8_t *here = i < n ? c->k[first + i] : c->v[first + i - n];
+    const uint8_t *there = next < n       ? c->k[first + next]
+                           : next < 2 * n ? c->v[first + next - n]
+                                          : c->next_k[next - 2 * n];
+    return there ? there - here : 0;
 }
 
-VEC size_t size_of(const tg_type type)
+static inline ptrdiff_t ahead_of_keys(const part *t, int r, int b)
 {
-    return type == TG_F16 ? 2 : 4;
+    return ahead_of(t, r, b - t->from / TG_KV_BLOCK);
+}
+
+static inline ptrdiff_t ahead_of_values(const part *t, int r, int b)
+{
+    return ahead_of(t, r, b + (t->to - 1) / TG_KV_BLOCK + 1 - 2 * (t->from / TG_KV_BLOCK));
+}
+
+static inline float *scores_of(const part *t, int r)
+{
+    return t->c->scores + (size_t)(r - t->r0) * TG_KV_CHUNK;
+}
+
+static inline float *o_of(const part *t, int r)
+{
+    return t->c->o + (size_t)(r - t->r0) * (size_t)t->c->v_dim;
 }
 
 /* ---- 1. scores --------------------------------------------------------------------------------- */
 
-/* R rows against the G groups of 16 keys that start at k; scores go to s[r][...]. */
-VEC void score_tile(const float *const *q, const int R, const uint8_t *k, const int G, const tg_type type,
-                    int head_dim, float *s)
+/* The same as score_groups in BF16 products: q in pairs of dimensions, the last padded with zero. */
+VEC void score_groups_dot(const uint32_t *q, const int R, const uint8_t *k, const int G, int head_dim, float *s,
+                          ptrdiff_t ahead)
 {
     vf acc[ROWS][GROUPS];
+    vi key[GROUPS];
     for (int r = 0; r < R; r++)
         for (int g = 0; g < G; g++)
             acc[r][g] = vf_zero();
-    size_t group_bytes = (size_t)head_dim * 16 * size_of(type);
-    for (int d = 0; d < head_dim; d++) {
-        vf key[GROUPS];
+    const int n = (head_dim + 1) / 2;
+    const uint8_t *next = k + ahead;
+    for (int d = 0; d < n; d++, k += 64, next += 64 * G) {
+        fetch(next, (size_t)(64 * G));
         for (int g = 0; g < G; g++)
-            key[g] = load_as(k + (size_t)g * group_bytes + (size_t)d * 16 * size_of(type), type);
-        for (int r = 0; r < R; r++) {
-            vf x = vf_set1(q[r][d]);
+            key[g] = vi_load(k + (size_t)g * (size_t)n * 64);
+        for (int r = 0; r < R; r++)
             for (int g = 0; g < G; g++)
-                acc[r][g] = vf_fma(x, key[g], acc[r][g]);
-        }
+                acc[r][g] = vf_dot_bf16(acc[r][g], key[g], (int32_t)q[r * n + d]);
     }
     for (int r = 0; r < R; r++)
         for (int g = 0; g < G; g++)
             vf_store(s + r * TG_KV_CHUNK + g * 16, acc[r][g]);
 }
 
-VEC void score_rows(const tg_chunk *c, int r, const int R, int from, int to, const tg_type type)
+/* Exact integers within 32 dimensions, then one chain over those: (integer * key's scale) * query's. */
+VEC void score_groups_q8(const tg_q8 *q, int q_stride, const int R, const uint8_t *k, const int G,
+                         int head_dim, float *s, ptrdiff_t ahead)
 {
-    size_t group_bytes = (size_t)c->head_dim * 16 * size_of(type);
-    for (int g = from / 16 / GROUPS * GROUPS; g * 16 < to; g += GROUPS)
-        score_tile(c->q + r, R, c->k[g / 4] + (size_t)(g % 4) * group_bytes, GROUPS, type, c->head_dim,
-                   c->scores + r * TG_KV_CHUNK + g * 16);
-}
-
-VEC void scores(const tg_chunk *c, int from, int to, const tg_type type)
-{
-    int r = 0;
-    for (; r + 4 <= c->n; r += 4)
-        score_rows(c, r, 4, from, to, type);
-    if (c->n - r == 3)
-        score_rows(c, r, 3, from, to, type);
-    else if (c->n - r == 2)
-        score_rows(c, r, 2, from, to, type);
-    else if (c->n - r == 1)
-        score_rows(c, r, 1, from, to, type);
-}
-
-/* ---- 2. softmax of a row over its own keys --------------------------------------------------------- */
-
-VEC float row_softmax(float *s, int lo, int hi, float *l)
-{
-    int first = lo / 16, last = (hi - 1) / 16;
-    vf lowest = vf_set1(-INFINITY), most = lowest;
-    for (int g = first; g <= last; g++) {
-        vf x = vf_load(s + g * 16);
-        if (g == first || g == last)
-            x = vf_range(x, lowest, g == first ? lo - g * 16 : 0, g == last ? hi - g * 16 : 16);
-        most = vf_max(most, x);
-        vf_store(s + g * 16, x);
+    vf sum[ROWS][Q8_GROUPS];
+    for (int r = 0; r < R; r++)
+        for (int g = 0; g < G; g++)
+            sum[r][g] = vf_zero();
+    const int n = tg_kv_scales(head_dim);
+    const size_t group_bytes = tg_kv_k_group_bytes(TG_Q8_0, head_dim);
+    const uint8_t *scales = k + (size_t)n * 512;
+    for (int b = 0; b < n; b++, q++) {
+        vi acc[ROWS][Q8_GROUPS], key[Q8_GROUPS];
+        for (int r = 0; r < R; r++)
+            for (int g = 0; g < G; g++)
+                acc[r][g] = vi_set1(-128 * q[r * q_stride].sum);
+        for (int i = 0; i < 8; i++, k += 64) {
+            for (int g = 0; g < G; g++) {
+                fetch(k + ahead + (size_t)g * group_bytes, 64);
+                key[g] = vi_load(k + (size_t)g * group_bytes);
+            }
+            for (int r = 0; r < R; r++) {
+                int32_t a;
+                memcpy(&a, q[r * q_stride].q + 4 * i, 4);
+                for (int g = 0; g < G; g++)
+                    acc[r][g] = vi_dot4(acc[r][g], key[g], a, 0);
+            }
+        }
+        for (int g = 0; g < G; g++) {
+            const uint8_t *at = scales + (size_t)g * group_bytes + (size_t)b * 32;
+            fetch(at + ahead, 32);
+            vf scale = vf_load_f16(at);
+            for (int r = 0; r < R; r++)
+                sum[r][g] =
+                    vf_fma(vf_mul(vf_from_int(acc[r][g]), scale), vf_set1(q[r * q_stride].d), sum[r][g]);
+        }
     }
-    float m = vf_hmax(most);
-    /* Nothing above -inf: every p is 0 (or NaN, which must show), and so is l. */
-    float shift = m == -INFINITY ? 0.0f : m;
-    vf sum = vf_zero();
-    for (int g = first; g <= last; g++) {
-        vf p = vf_exp(vf_sub(vf_load(s + g * 16), vf_set1(shift)));
-        sum = vf_add(sum, p);
-        vf_store(s + g * 16, p);
-    }
-    *l = vf_sum(sum);
-    return m;
+    for (int r = 0; r < R; r++)
+        for (int g = 0; g < G; g++)
+            vf_store(s + r * TG_KV_CHUNK + g * 16, sum[r][g]);
 }
 
-/* ---- 3. weighted values ---------------------------------------------------------------------------- */
+VEC void score_some(int r, const int R, const part *t, int g, const int G, const int form)
+{
+    const tg_chunk *c = t->c;
+    int n = tg_kv_scales(c->head_dim), half = (c->head_dim + 1) / 2;
+    const uint8_t *k = c->k[g / 4] + (size_t)(g % 4) * tg_kv_k_group_bytes(c->type_k, c->head_dim);
+    ptrdiff_t ahead = ahead_of_keys(t, r, g / 4);
+    float *s = scores_of(t, r) + g * 16;
+    if (form == DOT)
+        score_groups_dot(c->q_bf16 + (size_t)r * (size_t)half, R, k, G, c->head_dim, s, ahead);
+    else if (form == TG_Q8_0)
+        score_groups_q8(c->q8 + (size_t)r * (size_t)n, n, R, k, G, c->head_dim, s, ahead);
+    else
+        score_groups(c->q_packed + (size_t)r * (size_t)c->head_dim, R, k, G, (tg_type)form, c->head_dim, s,
+                     TG_KV_CHUNK, ahead);
+}
 
-/* O[r][col .. col + 16 C) += p[r][j] * v[j], j from .. to, for R rows. */
-VEC void value_tile(const tg_chunk *c, int r, const int R, int col, const int C, int from, int to,
-                    const tg_type type)
+/* R rows against those groups of block b that hold keys of theirs. */
+VEC void score_block(int r, const int R, const part *t, int b, const int form)
+{
+    const int most = form == TG_Q8_0 ? (int)Q8_GROUPS : (int)GROUPS;
+    int from = min_of(t->c->lo, r, R) / 16, to = (max_of(t->c->hi, r, R) + 15) / 16;
+    int g = higher(from, b * 4), end = lower(to, b * 4 + 4);
+    for (; g + most <= end; g += most)
+        score_some(r, R, t, g, most, form);
+    for (; g < end; g++)
+        score_some(r, R, t, g, 1, form);
+}
+
+BY_ROWS(scores_f32, score_block, TG_F32, part);
+BY_ROWS(scores_f16, score_block, TG_F16, part);
+BY_ROWS(scores_bf16, score_block, TG_BF16, part);
+BY_ROWS(scores_q8_0, score_block, TG_Q8_0, part);
+BY_ROWS(scores_dot, score_block, DOT, part);
+
+typedef void (*const *by_rows)(int r, const part *t, int b); /* [R] */
+
+static const by_rows scores_by_form[N_FORMS] = {[TG_F32] = scores_f32, [TG_F16] = scores_f16,
+                                                [TG_BF16] = scores_bf16, [TG_Q8_0] = scores_q8_0,
+                                                [DOT] = scores_dot};
+
+static int form_of(const tg_chunk *c, tg_type type)
+{
+    return type == TG_BF16 && c->dots ? (int)DOT : (int)type;
+}
+
+/* Each block in turn, for all rows: it stays in the first-level cache meanwhile. */
+static void for_blocks(const part *t, by_rows fn)
+{
+    for (int b = t->from / TG_KV_BLOCK; b * TG_KV_BLOCK < t->to; b++)
+        for (int r = t->r0; r < t->end; r += ROWS)
+            fn[lower(ROWS, t->end - r)](r, t, b);
+}
+
+/* ---- 3. weighted values of float types ----------------------------------------------------------- */
+
+/* value_columns in BF16 products: p in pairs of keys; a key outside from .. to - 1 is masked out. */
+VEC void value_columns_dot(const uint16_t *p, const int R, const uint8_t *v, int from, int to, const int C,
+                           int v_dim, float *o, ptrdiff_t ahead)
 {
     vf acc[ROWS][COLUMNS];
-    float *o = c->o + (size_t)r * (size_t)c->v_dim + col;
     for (int i = 0; i < R; i++)
-        for (int k = 0; k < C; k++)
-            acc[i][k] = vf_load(o + (size_t)i * (size_t)c->v_dim + k * 16);
-    size_t row_bytes = (size_t)c->v_dim * size_of(type);
-    for (int j = from; j < to;) {
-        int end = (j / TG_KV_BLOCK + 1) * TG_KV_BLOCK;
-        if (end > to)
-            end = to;
-        const uint8_t *v = c->v[j / TG_KV_BLOCK] + (size_t)(j % TG_KV_BLOCK) * row_bytes +
-                           (size_t)col * size_of(type);
-        for (; j < end; j++, v += row_bytes) {
-            vf value[COLUMNS];
-            for (int k = 0; k < C; k++)
-                value[k] = load_as(v + (size_t)k * 16 * size_of(type), type);
-            for (int i = 0; i < R; i++) {
-                vf p = vf_set1(c->scores[(r + i) * TG_KV_CHUNK + j]);
-                for (int k = 0; k < C; k++)
-                    acc[i][k] = vf_fma(p, value[k], acc[i][k]);
-            }
+        for (int c = 0; c < C; c++)
+            acc[i][c] = vf_load(o + (size_t)i * (size_t)v_dim + c * 16);
+    v += (size_t)(from / 2) * (size_t)v_dim * 4;
+    for (int j = from & ~1; j < to; j += 2, v += (size_t)v_dim * 4) {
+        vi mask = vi_set1((int32_t)((j < from ? 0u : 0xffffu) | (j + 1 < to ? 0xffff0000u : 0u)));
+        vi value[COLUMNS];
+        fetch(v + ahead, (size_t)(64 * C));
+        for (int c = 0; c < C; c++)
+            value[c] = vi_and(vi_load(v + c * 64), mask);
+        for (int i = 0; i < R; i++) {
+            int32_t pair;
+            memcpy(&pair, p + i * TG_KV_CHUNK + j, 4);
+            for (int c = 0; c < C; c++)
+                acc[i][c] = vf_dot_bf16(acc[i][c], value[c], pair);
         }
     }
     for (int i = 0; i < R; i++)
-        for (int k = 0; k < C; k++)
-            vf_store(o + (size_t)i * (size_t)c->v_dim + k * 16, acc[i][k]);
+        for (int c = 0; c < C; c++)
+            vf_store(o + (size_t)i * (size_t)v_dim + c * 16, acc[i][c]);
 }
 
-VEC void value_rows(const tg_chunk *c, int r, const int R, int from, int to, const tg_type type)
+/* Keys from .. to - 1 of block b for R rows that all have them. */
+VEC void value_some(int r, const int R, const part *t, int b, int from, int to, const int form)
 {
-    int col = 0;
-    for (; col + 16 * COLUMNS <= c->v_dim; col += 16 * COLUMNS)
-        value_tile(c, r, R, col, COLUMNS, from, to, type);
+    const tg_chunk *c = t->c;
+    int base = b * TG_KV_BLOCK, n = 16 * COLUMNS, col = 0;
+    const uint8_t *v = c->v[b];
+    ptrdiff_t ahead = ahead_of_values(t, r, b);
+    float *o = o_of(t, r);
+    if (form != DOT) {
+        value_rows(scores_of(t, r) + base, TG_KV_CHUNK, R, v, from - base, to - base, (tg_type)form, c->v_dim,
+                   o, ahead);
+        return;
+    }
+    const uint16_t *p = c->p_bf16 + (size_t)(r - t->r0) * TG_KV_CHUNK + base;
+    for (; col + n <= c->v_dim; col += n)
+        value_columns_dot(p, R, v + col * 4, from - base, to - base, COLUMNS, c->v_dim, o + col, ahead);
     for (; col < c->v_dim; col += 16)
-        value_tile(c, r, R, col, 1, from, to, type);
+        value_columns_dot(p, R, v + col * 4, from - base, to - base, 1, c->v_dim, o + col, ahead);
 }
 
 /* Keys that all R rows have go together; what one row has alone, before and behind, goes alone: a key
  * outside a row's range never touches it. */
-VEC void values_of(const tg_chunk *c, int r, const int R, const tg_type type)
+VEC void value_block(int r, const int R, const part *t, int b, const int form)
 {
-    int lo = c->lo[r], hi = c->hi[r];
-    for (int i = r + 1; i < r + R; i++) {
-        lo = c->lo[i] > lo ? c->lo[i] : lo;
-        hi = c->hi[i] < hi ? c->hi[i] : hi;
+    const tg_chunk *c = t->c;
+    int first = b * TG_KV_BLOCK, end = first + TG_KV_BLOCK;
+    int lo = higher(max_of(c->lo, r, R), first), hi = lower(min_of(c->hi, r, R), end);
+    if (lo >= hi)
+        lo = hi = end;
+    for (int i = r; R > 1 && i < r + R; i++) {
+        int from = higher(c->lo[i], first), to = lower(c->hi[i], lo);
+        if (from < to)
+            value_some(i, 1, t, b, from, to, form);
     }
-    if (lo >= hi) {
-        for (int i = r; i < r + R; i++)
-            value_rows(c, i, 1, c->lo[i], c->hi[i], type);
+    if (lo < hi)
+        value_some(r, R, t, b, lo, hi, form);
+    for (int i = r; R > 1 && i < r + R; i++) {
+        int from = higher(c->lo[i], hi), to = lower(c->hi[i], end);
+        if (from < to)
+            value_some(i, 1, t, b, from, to, form);
+    }
+}
+
+BY_ROWS(values_f32, value_block, TG_F32, part);
+BY_ROWS(values_f16, value_block, TG_F16, part);
+BY_ROWS(values_bf16, value_block, TG_BF16, part);
+BY_ROWS(values_dot, value_block, DOT, part);
+
+static const by_rows values_by_form[N_FORMS] = {
+    [TG_F32] = values_f32, [TG_F16] = values_f16, [TG_BF16] = values_bf16, [DOT] = values_dot};
+
+static void round_rows(const part *t)
+{
+    for (int r = t->r0; r < t->end; r++) {
+        uint16_t *p = t->c->p_bf16 + (size_t)(r - t->r0) * TG_KV_CHUNK;
+        for (int g = t->from / 16; g * 16 < t->to; g++)
+            vi_store_s16((int16_t *)p + g * 16, vi_to_bf16(vf_load(scores_of(t, r) + g * 16)));
+    }
+}
+
+/* ---- 3. weighted values of Q8_0 ------------------------------------------------------------------ */
+
+/* p times the values' scales as 15-bit fixed point: relative to the largest product of the chunk, a step
+ * is 2^-15, far below that of the values' own codes, and 256 products of it with a code fit 32 bits.
+ * Keys of the part's groups that are not the row's weigh nothing. Returns the largest / 32767. */
+VEC float fix_row(const part *t, int r, int scale, int16_t *out)
+{
+    const tg_chunk *c = t->c;
+    const float *p = scores_of(t, r);
+    size_t at = (size_t)TG_KV_BLOCK * (size_t)c->v_dim + (size_t)scale * TG_KV_BLOCK * 2;
+    int first = t->from / 16, last = (t->to - 1) / 16, lo = c->lo[r], hi = c->hi[r];
+    float x[TG_KV_CHUNK];
+    vf most = vf_zero(), taint = vf_zero(); /* 0, or NaN where a scale is: codes could not show it */
+    for (int g = first; g <= last; g++) {
+        int from = higher(lo - g * 16, 0), to = lower(hi - g * 16, 16);
+        vf v = vf_zero();
+        if (from < to) {
+            v = vf_mul(vf_load(p + g * 16), vf_load_f16(c->v[g / 4] + at + (size_t)(g % 4) * 32));
+            if (from > 0 || to < 16)
+                v = vf_range(v, vf_zero(), from, to);
+        }
+        most = vf_max(most, v);
+        taint = vf_fma(v, vf_zero(), taint);
+        vf_store(x + g * 16, v);
+    }
+    float largest = vf_hmax(most);
+    vf inverse = vf_set1(largest > 1e-30f ? 32767.0f / largest : 0.0f);
+    for (int g = first; g <= last; g++)
+        vi_store_s16(out + g * 16, vi_from_float(vf_mul(vf_load(x + g * 16), inverse)));
+    return largest / 32767.0f + vf_sum(taint);
+}
+
+static void fix_rows(const part *t)
+{
+    const tg_chunk *c = t->c;
+    int n = tg_kv_scales(c->v_dim);
+    for (int r = t->r0; r < t->end; r++)
+        for (int s = 0; s < n; s++) {
+            size_t i = (size_t)(r - t->r0) * (size_t)n + (size_t)s;
+            c->p_scale[i] = fix_row(t, r, s, c->p_fixed + i * TG_KV_CHUNK);
+        }
+}
+
+/* O[r][col .. col + 16 C) over all keys of the part; the columns have one scale. Two sums in turn hide
+ * the instruction's latency: integers do not mind the order. */
+VEC void value_columns_q8(int r, const int R, const part *t, int col, const int C)
+{
+    const tg_chunk *c = t->c;
+    int n = tg_kv_scales(c->v_dim);
+    const size_t row = (size_t)n * TG_KV_CHUNK;
+    size_t i0 = (size_t)(r - t->r0) * (size_t)n + (size_t)(col / 32);
+    const int16_t *p = c->p_fixed + i0 * TG_KV_CHUNK;
+    vi acc[2][ROWS][Q8_COLUMNS];
+    for (int h = 0; h < 2; h++)
+        for (int i = 0; i < R; i++)
+            for (int k = 0; k < C; k++)
+                acc[h][i][k] = vi_set1(0);
+    for (int j = t->from / 16 * 16; j < t->to;) {
+        int block = j / TG_KV_BLOCK, end = lower((block + 1) * TG_KV_BLOCK, (t->to + 15) / 16 * 16);
+        size_t at = (size_t)(j % TG_KV_BLOCK) * (size_t)c->v_dim + (size_t)col * 2;
+        const int8_t *v = (const int8_t *)c->v[block] + at;
+        ptrdiff_t ahead = ahead_of_values(t, r, block);
+        for (; j < end; j += 4, v += 4 * c->v_dim) {
+            fetch((const uint8_t *)v + ahead, (size_t)(C * 32));
+            fetch((const uint8_t *)v + ahead + 2 * c->v_dim, (size_t)(C * 32));
+            for (int h = 0; h < 2; h++)
+                for (int i = 0; i < R; i++) {
+                    int32_t pair;
+                    memcpy(&pair, p + (size_t)i * row + j + 2 * h, 4);
+                    for (int k = 0; k < C; k++)
+                        acc[h][i][k] = vi_dot2(
+                            acc[h][i][k], vi_load_s8_pairs(v + h * 2 * c->v_dim + k * 32), pair);
+                }
+        }
+    }
+    for (int i = 0; i < R; i++)
+        for (int k = 0; k < C; k++)
+            vf_store(o_of(t, r + i) + col + k * 16,
+                     vf_mul(vf_from_int(vi_add(acc[0][i][k], acc[1][i][k])),
+                            vf_set1(c->p_scale[i0 + (size_t)(i * n)])));
+}
+
+VEC void value_chunk_q8(int r, const int R, const part *t, int b, const int form)
+{
+    (void)b, (void)form;
+    int col = 0;
+    for (; col + 16 * Q8_COLUMNS <= t->c->v_dim; col += 16 * Q8_COLUMNS)
+        value_columns_q8(r, R, t, col, Q8_COLUMNS);
+    for (; col < t->c->v_dim; col += 16)
+        value_columns_q8(r, R, t, col, 1);
+}
+
+BY_ROWS(values_q8_0, value_chunk_q8, TG_Q8_0, part);
+
+static void values(const part *t)
+{
+    const tg_chunk *c = t->c;
+    if (c->type_v == TG_Q8_0) {
+        fix_rows(t);
+        for (int r = t->r0; r < t->end; r += ROWS)
+            values_q8_0[lower(ROWS, t->end - r)](r, t, 0);
         return;
     }
-    for (int i = r; i < r + R; i++)
-        if (c->lo[i] < lo)
-            value_rows(c, i, 1, c->lo[i], lo, type);
-    value_rows(c, r, R, lo, hi, type);
-    for (int i = r; i < r + R; i++)
-        if (hi < c->hi[i])
-            value_rows(c, i, 1, hi, c->hi[i], type);
+    int form = form_of(c, c->type_v);
+    if (form == DOT)
+        round_rows(t);
+    memset(c->o, 0, (size_t)(t->end - t->r0) * (size_t)c->v_dim * sizeof(float));
+    for_blocks(t, values_by_form[form]);
 }
 
-VEC void values(const tg_chunk *c, const tg_type type)
-{
-    int r = 0;
-    for (; r + 4 <= c->n; r += 4)
-        values_of(c, r, 4, type);
-    if (c->n - r == 3)
-        values_of(c, r, 3, type);
-    else if (c->n - r == 2)
-        values_of(c, r, 2, type);
-    else if (c->n - r == 1)
-        values_of(c, r, 1, type);
-}
-
-/* ---- 4. merge ---------------------------------------------------------------------------------------- */
-
-VEC float exp1(float x)
-{
-    float t[16];
-    vf_store(t, vf_exp(vf_set1(x)));
-    return t[0];
-}
+/* ---- 4. merge ------------------------------------------------------------------------------------ */
 
 VEC void merge_parts(float *a, const float *o, float mb, float lb, int v_dim)
 {
@@ -216,84 +412,104 @@ static void finish(const float *state, int v_dim, int head_dim, float *out)
     }
 }
 
-static void absorb(const tg_chunk *c, float *states)
+/* ---- the chunk ----------------------------------------------------------------------------------- */
+
+/* The keys of the chunk that any of the rows has; false when none has one. */
+static bool key_range(const tg_chunk *c, int r0, int end, int *from, int *to)
 {
-    int from = TG_KV_CHUNK, to = 0;
-    for (int i = 0; i < c->n; i++) {
-        if (c->lo[i] >= c->hi[i])
+    *from = TG_KV_CHUNK;
+    *to = 0;
+    for (int r = r0; r < end; r++) {
+        if (c->lo[r] >= c->hi[r])
             continue;
-        from = c->lo[i] < from ? c->lo[i] : from;
-        to = c->hi[i] > to ? c->hi[i] : to;
+        *from = lower(*from, c->lo[r]);
+        *to = higher(*to, c->hi[r]);
     }
-    if (from >= to)
+    return *from < *to;
+}
+
+static void absorb_part(const tg_chunk *c, int r0, int end, float *states)
+{
+    part t = {.c = c, .r0 = r0, .end = end, .stream = c->n < WIDEN_ROWS};
+    if (!key_range(c, r0, end, &t.from, &t.to))
         return;
-    if (c->type_k == TG_F16)
-        scores(c, from, to, TG_F16);
-    else
-        scores(c, from, to, TG_F32);
-
-    for (int i = 0; i < c->n; i++) {
-        c->m[i] = -INFINITY;
-        c->l[i] = 0.0f;
-        if (c->lo[i] < c->hi[i])
-            c->m[i] = row_softmax(c->scores + i * TG_KV_CHUNK, c->lo[i], c->hi[i], &c->l[i]);
+    for_blocks(&t, scores_by_form[form_of(c, c->type_k)]);
+    for (int r = r0; r < end; r++) {
+        c->m[r - r0] = -INFINITY;
+        c->l[r - r0] = 0.0f;
+        if (c->lo[r] >= c->hi[r])
+            continue;
+        c->m[r - r0] = row_max(scores_of(&t, r), c->lo[r], c->hi[r], c->soft_cap);
+        c->l[r - r0] = row_exps(scores_of(&t, r), c->lo[r], c->hi[r], c->m[r - r0]);
     }
-
-    memset(c->o, 0, (size_t)c->n * (size_t)c->v_dim * sizeof(float));
-    if (c->type_v == TG_F16)
-        values(c, TG_F16);
-    else
-        values(c, TG_F32);
-
-    for (int i = 0; i < c->n; i++)
-        merge_parts(states + (size_t)i * tg_attn_state_floats(c->v_dim), c->o + (size_t)i * (size_t)c->v_dim,
-                    c->m[i], c->l[i], c->v_dim);
+    values(&t);
+    for (int r = r0; r < end; r++)
+        merge_parts(states + (size_t)r * tg_attn_state_floats(c->v_dim), o_of(&t, r), c->m[r - r0],
+                    c->l[r - r0], c->v_dim);
 }
 
-/* ---- writing the cache --------------------------------------------------------------------------------- */
-
-/* Returns how many of the 16 values were clamped to what a float16 holds. */
-VEC int to_half(const float *x, int n, uint16_t h[16])
+/* Puts float32 copies of the chunk's 16-bit blocks in their place, where many rows will read them. */
+static void widen(tg_chunk *c, int from, int to)
 {
-    vf v = n >= 16 ? vf_load(x) : vf_load_n(x, n), most = vf_set1(65504.0f);
-    vf over = vf_if_less(most, vf_abs(v), vf_set1(1.0f), vf_zero());
-    vf t = vf_min(most, vf_max(vf_sub(vf_zero(), most), v));
-    vf_store_f16(h, t);
-    return (int)vf_sum(over);
-}
-
-static int put(const tg_kv_view *kv, int block, int at, int head, const float *k, const float *v)
-{
-    int n_clamped = 0, n = kv->head_dim;
-    uint16_t h[16];
-    uint8_t *kb = kv->k + (size_t)block * kv->k_block_stride + (size_t)head * kv->k_head_stride;
-    uint8_t *vb = kv->v + (size_t)block * kv->v_block_stride + (size_t)head * kv->v_head_stride;
-    size_t first = (size_t)(at / 16) * (size_t)n * 16 + (size_t)(at % 16);
-    for (int d = 0; d < n; d += 16) {
-        int m = n - d < 16 ? n - d : 16;
-        if (kv->type_k == TG_F16) {
-            n_clamped += to_half(k + d, m, h);
-            for (int i = 0; i < m; i++)
-                memcpy(kb + 2 * (first + (size_t)(d + i) * 16), &h[i], 2);
-        } else {
-            for (int i = 0; i < m; i++)
-                memcpy(kb + 4 * (first + (size_t)(d + i) * 16), &k[d + i], 4);
+    size_t k_floats = (size_t)TG_KV_BLOCK * (size_t)c->head_dim;
+    size_t v_floats = (size_t)TG_KV_BLOCK * (size_t)c->v_dim;
+    bool keys = c->type_k == TG_F16 || (c->type_k == TG_BF16 && !c->dots);
+    bool values = c->type_v == TG_F16 || (c->type_v == TG_BF16 && !c->dots);
+    for (int b = from / TG_KV_BLOCK; b * TG_KV_BLOCK < to; b++) {
+        float *wide_k = c->wide_k + (size_t)b * k_floats, *wide_v = c->wide_v + (size_t)b * v_floats;
+        int n = lower(to - b * TG_KV_BLOCK, TG_KV_BLOCK);
+        if (keys) {
+            tg_kv_table()->widen_k(c->k[b], c->type_k, c->head_dim, n, wide_k);
+            c->k[b] = (const uint8_t *)wide_k;
         }
-        size_t column = (size_t)at * (size_t)kv->v_dim + (size_t)d;
-        if (kv->type_v == TG_F16) {
-            n_clamped += to_half(v + d, m, h);
-            memcpy(vb + 2 * column, h, 32);
-        } else {
-            vf_store((float *)(void *)(vb + 4 * column), m == 16 ? vf_load(v + d) : vf_load_n(v + d, m));
+        if (values) {
+            tg_kv_table()->widen_v(c->v[b], c->type_v, c->v_dim, n, wide_v);
+            c->v[b] = (const uint8_t *)wide_v;
         }
     }
-    return n_clamped;
+    c->type_k = keys ? TG_F32 : c->type_k;
+    c->type_v = values ? TG_F32 : c->type_v;
+}
+
+static void absorb(const tg_chunk *chunk, float *states)
+{
+    tg_chunk c = *chunk;
+    int from, to;
+    if (c.n >= WIDEN_ROWS && key_range(&c, 0, c.n, &from, &to))
+        widen(&c, from, to);
+    for (int r = 0; r < c.n; r += TG_ATTN_SUB)
+        absorb_part(&c, r, lower(r + TG_ATTN_SUB, c.n), states);
+}
+
+/* The queries in the form that the scores of this type of keys read. */
+static void prepare(const tg_chunk *c)
+{
+    int n = tg_kv_scales(c->head_dim), half = (c->head_dim + 1) / 2;
+    bool dots = form_of(c, c->type_k) == DOT;
+    if (c->type_k != TG_Q8_0 && !dots) {
+        pack_rows(c->q, c->n, c->head_dim, c->q_packed);
+        return;
+    }
+    for (int r = 0; r < c->n; r++)
+        for (int b = 0; b < n; b++) {
+            float q[32] = {0};
+            int16_t h[32];
+            int m = lower(32, c->head_dim - b * 32);
+            memcpy(q, c->q[r] + b * 32, (size_t)m * sizeof *q);
+            if (!dots) {
+                tg_quantize_row(q, 32, c->q8 + r * n + b);
+                continue;
+            }
+            vi_store_s16(h, vi_to_bf16(vf_load(q)));
+            vi_store_s16(h + 16, vi_to_bf16(vf_load(q + 16)));
+            memcpy(c->q_bf16 + r * half + b * 16, h, (size_t)((m + 1) / 2) * 4);
+        }
 }
 
 extern const tg_attn_kernels TG_ISA_SYMBOL(tg_attn_kernels);
 const tg_attn_kernels TG_ISA_SYMBOL(tg_attn_kernels) = {
+    .prepare = prepare,
     .absorb = absorb,
     .merge = merge,
     .finish = finish,
-    .put = put,
 };

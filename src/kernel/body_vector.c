@@ -154,6 +154,21 @@ static bool all_finite(const float *x, int n)
     return vf_sum(taint) == 0.0f;
 }
 
+static unsigned read_all(const void *p, size_t n_bytes)
+{
+    const uint8_t *at = p;
+    vi x[4] = {vi_set1(0), vi_set1(0), vi_set1(0), vi_set1(0)};
+    for (size_t i = 0; i < n_bytes; i += 256)
+        for (int k = 0; k < 4; k++)
+            x[k] = vi_xor(x[k], vi_load(at + i + (size_t)k * 64));
+    int32_t t[16];
+    vi_store(t, vi_xor(vi_xor(x[0], x[1]), vi_xor(x[2], x[3])));
+    unsigned all = 0;
+    for (int i = 0; i < 16; i++)
+        all ^= (unsigned)t[i];
+    return all;
+}
+
 extern const tg_vector_kernels TG_ISA_SYMBOL(tg_vector_kernels);
 const tg_vector_kernels TG_ISA_SYMBOL(tg_vector_kernels) = {
     .rms_norm = rms_norm,
@@ -162,4 +177,5 @@ const tg_vector_kernels TG_ISA_SYMBOL(tg_vector_kernels) = {
     .add = add,
     .exps = exps,
     .finite = all_finite,
+    .read_all = read_all,
 };

@@ -53,3 +53,12 @@ const char *tg_isa_name(void)
 {
     return names[tg_isa_level()];
 }
+
+bool tg_isa_has_bf16(void)
+{
+#ifdef TG_LEVELS_x86
+    if (tg_isa_level() == TG_ISA_avx512)
+        return __builtin_cpu_supports("avx512bf16");
+#endif
+    return true; /* elsewhere it is spelled out */
+}

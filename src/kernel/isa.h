@@ -5,6 +5,8 @@
 #ifndef TG_KERNEL_ISA_H
 #define TG_KERNEL_ISA_H
 
+#include <stdbool.h>
+
 #define TG_ISA_scalar 0 /* plain C */
 #define TG_ISA_avx2   1 /* AVX2, FMA, F16C */
 #define TG_ISA_avx512 2 /* AVX-512 F, BW, DQ, VL, VNNI */
@@ -13,6 +15,9 @@
  * environment lowers it. Decided at the first call. */
 int tg_isa_level(void);
 const char *tg_isa_name(void);
+
+/* May BF16 products be used (vf_dot_bf16)? At the AVX-512 level a processor may lack the instruction. */
+bool tg_isa_has_bf16(void);
 
 /* Names a level's own symbol: TG_ISA_SYMBOL(tg_matmul_kernels) -> tg_matmul_kernels_avx2 */
 #define TG_ISA_PASTE(a, b)   a##_##b

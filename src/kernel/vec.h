@@ -67,13 +67,25 @@ VEC vi vi_and(vi a, vi b) { return _mm512_and_si512(a, b); }
 VEC vi vi_xor(vi a, vi b) { return _mm512_xor_si512(a, b); }
 VEC vi vi_shr4(vi a) { return _mm512_srli_epi32(a, 4); }
 VEC vi vi_shr16(vi a) { return _mm512_srli_epi32(a, 16); }
+VEC vi vi_shl16(vi a) { return _mm512_slli_epi32(a, 16); }
 VEC vi vi_shl23(vi a) { return _mm512_slli_epi32(a, 23); }
 VEC vf vf_from_int(vi a) { return _mm512_cvtepi32_ps(a); }
 VEC vi vi_from_float(vf a) { return _mm512_cvtps_epi32(a); } /* to nearest, ties to even */
 VEC vf vf_from_bits(vi a) { return _mm512_castsi512_ps(a); }
 VEC void vi_store_s8(int8_t *p, vi a) { _mm_storeu_si128((__m128i *)p, _mm512_cvtepi32_epi8(a)); }
+VEC void vi_store_s16(int16_t *p, vi a) { _mm256_storeu_si256((__m256i *)p, _mm512_cvtepi32_epi16(a)); }
+/* 16 and 32 signed bytes: a lane each, and two 16-bit halves of a lane */
+VEC vi vi_load_s8(const int8_t *p) { return _mm512_cvtepi8_epi32(_mm_loadu_si128((const __m128i *)p)); }
+VEC vi vi_load_s8_pairs(const int8_t *p) { return _mm512_cvtepi8_epi16(_mm256_loadu_si256((const __m256i *)p)); }
 /* the low halves of the lanes, as float16 */
 VEC vf vf_from_low_f16(vi a) { return _mm512_cvtph_ps(_mm512_cvtepi32_epi16(a)); }
+/* acc + sum over 2 halves of signed 16-bit x times those of a2 */
+VEC vi vi_dot2(vi acc, vi x, int32_t a2) { return _mm512_dpwssd_epi32(acc, x, _mm512_set1_epi32(a2)); }
+/* a * 2^n, n whole and -126 to 127; 0 where x < low, whatever a and n are there */
+VEC vf vf_scale_above(vf a, vf n, vf x, float low)
+{
+    return _mm512_maskz_scalef_ps(_mm512_cmp_ps_mask(x, vf_set1(low), _CMP_NLT_UQ), a, n);
+}
 /* acc + sum over 4 bytes of unsigned code times signed byte of a4; `narrow`: codes are below 128 */
 VEC vi vi_dot4(vi acc, vi codes, int32_t a4, int narrow)
 {
@@ -110,6 +122,13 @@ VEC float vf_sum(vf a)
     return _mm512_cvtss_f32(vf_fold(vf_fold(vf_fold(vf_fold(a, 8), 4), 2), 1));
 }
 VEC float vf_hmax(vf a) { return _mm512_reduce_max_ps(a); } /* of numbers: no NaN */
+/* acc + sum over 2 bfloat16 of x times those of b2, rounded as the processor likes. Few processors of
+ * this level have it (tg_isa_has_bf16), so the compiler is not told that it may be used elsewhere. */
+VEC vf vf_dot_bf16(vf acc, vi x, int32_t b2)
+{
+    __asm__("vdpbf16ps %2, %1, %0" : "+v"(acc) : "v"(x), "v"(_mm512_set1_epi32(b2)));
+    return acc;
+}
 
 #elif TG_ISA_LEVEL == TG_ISA_avx2
 /* ---- AVX2 -------------------------------------------------------------------------------- */
@@ -188,6 +207,7 @@ VEC vi vi_and(vi a, vi b) { return VI2(_mm256_and_si256(a.l, b.l), _mm256_and_si
 VEC vi vi_xor(vi a, vi b) { return VI2(_mm256_xor_si256(a.l, b.l), _mm256_xor_si256(a.h, b.h)); }
 VEC vi vi_shr4(vi a) { return VI2(_mm256_srli_epi32(a.l, 4), _mm256_srli_epi32(a.h, 4)); }
 VEC vi vi_shr16(vi a) { return VI2(_mm256_srli_epi32(a.l, 16), _mm256_srli_epi32(a.h, 16)); }
+VEC vi vi_shl16(vi a) { return VI2(_mm256_slli_epi32(a.l, 16), _mm256_slli_epi32(a.h, 16)); }
 VEC vi vi_shl23(vi a) { return VI2(_mm256_slli_epi32(a.l, 23), _mm256_slli_epi32(a.h, 23)); }
 VEC vf vf_from_int(vi a) { return VF2(_mm256_cvtepi32_ps(a.l), _mm256_cvtepi32_ps(a.h)); }
 VEC vi vi_from_float(vf a) { return VI2(_mm256_cvtps_epi32(a.l), _mm256_cvtps_epi32(a.h)); }
@@ -204,7 +224,27 @@ VEC void vi_store_s8(int8_t *p, vi a)
     __m128i w = _mm_packs_epi16(vi_pack16(a.l), vi_pack16(a.h));
     _mm_storeu_si128((__m128i *)p, w);
 }
+VEC void vi_store_s16(int16_t *p, vi a)
+{
+    _mm_storeu_si128((__m128i *)p, vi_pack16(a.l));
+    _mm_storeu_si128((__m128i *)p + 1, vi_pack16(a.h));
+}
+VEC vi vi_load_s8(const int8_t *p)
+{
+    return VI2(_mm256_cvtepi8_epi32(_mm_loadl_epi64((const __m128i *)p)),
+               _mm256_cvtepi8_epi32(_mm_loadl_epi64((const __m128i *)(p + 8))));
+}
+VEC vi vi_load_s8_pairs(const int8_t *p)
+{
+    return VI2(_mm256_cvtepi8_epi16(_mm_loadu_si128((const __m128i *)p)),
+               _mm256_cvtepi8_epi16(_mm_loadu_si128((const __m128i *)p + 1)));
+}
 VEC vf vf_from_low_f16(vi a) { return VF2(_mm256_cvtph_ps(vi_pack16(a.l)), _mm256_cvtph_ps(vi_pack16(a.h))); }
+VEC vi vi_dot2(vi acc, vi x, int32_t a2)
+{
+    __m256i a = _mm256_set1_epi32(a2);
+    return VI2(_mm256_add_epi32(acc.l, _mm256_madd_epi16(x.l, a)), _mm256_add_epi32(acc.h, _mm256_madd_epi16(x.h, a)));
+}
 VEC __m256i dot4_half(__m256i acc, __m256i codes, __m256i a, int narrow)
 {
     if (narrow) /* 127 * 127 * 2 fits 16 bits: nothing saturates */
@@ -302,6 +342,7 @@ VEC vi vi_and(vi a, vi b) { vi r; LANES r.i[i] = a.i[i] & b.i[i]; return r; }
 VEC vi vi_xor(vi a, vi b) { vi r; LANES r.i[i] = a.i[i] ^ b.i[i]; return r; }
 VEC vi vi_shr4(vi a) { vi r; LANES r.i[i] = (int32_t)((uint32_t)a.i[i] >> 4); return r; }
 VEC vi vi_shr16(vi a) { vi r; LANES r.i[i] = (int32_t)((uint32_t)a.i[i] >> 16); return r; }
+VEC vi vi_shl16(vi a) { vi r; LANES r.i[i] = (int32_t)((uint32_t)a.i[i] << 16); return r; }
 VEC vi vi_shl23(vi a) { vi r; LANES r.i[i] = (int32_t)((uint32_t)a.i[i] << 23); return r; }
 VEC vf vf_from_int(vi a) { vf r; LANES r.f[i] = (float)a.i[i]; return r; }
 VEC vi vi_from_float(vf a)
@@ -320,7 +361,24 @@ VEC vf vf_load_bf16(const void *p)
     return vf_from_bits(r);
 }
 VEC void vi_store_s8(int8_t *p, vi a) { LANES p[i] = (int8_t)a.i[i]; }
+VEC void vi_store_s16(int16_t *p, vi a) { LANES p[i] = (int16_t)a.i[i]; }
+VEC vi vi_load_s8(const int8_t *p) { vi r; LANES r.i[i] = p[i]; return r; }
+VEC vi vi_load_s8_pairs(const int8_t *p)
+{
+    int16_t h[32];
+    for (int i = 0; i < 32; i++)
+        h[i] = p[i];
+    return vi_load(h);
+}
 VEC vf vf_from_low_f16(vi a) { vf r; LANES r.f[i] = tg_f16_to_f32((uint16_t)a.i[i]); return r; }
+VEC vi vi_dot2(vi acc, vi x, int32_t a2)
+{
+    int16_t a[2], h[32];
+    memcpy(a, &a2, 4);
+    memcpy(h, &x, 64);
+    LANES acc.i[i] += h[2 * i] * a[0] + h[2 * i + 1] * a[1];
+    return acc;
+}
 VEC vi vi_dot4(vi acc, vi codes, int32_t a4, int narrow)
 {
     (void)narrow;
@@ -364,12 +422,48 @@ VEC vi vi_gather(const uint8_t *const row[16], size_t at)
     return vi_load(t);
 }
 
-/* e^x, within 2 units in the last place; 0 below -87, e^88 above 88; NaN for NaN.
+/* The first and the second bfloat16 of each dword. */
+VEC vf vf_bf16_first(vi x)
+{
+    return vf_from_bits(vi_shl16(x));
+}
+
+VEC vf vf_bf16_second(vi x)
+{
+    return vf_from_bits(vi_and(x, vi_set1((int32_t)0xffff0000)));
+}
+
+/* bfloat16 in the low halves, to nearest, ties to even; NaN for what is not finite. */
+VEC vi vi_to_bf16(vf x)
+{
+    vf finite = vf_if_less(vf_abs(x), vf_set1(INFINITY), x, vf_from_bits(vi_set1(0x7fc00000)));
+    vi bits;
+    memcpy(&bits, &finite, sizeof bits);
+    return vi_shr16(vi_add(bits, vi_add(vi_set1(0x7fff), vi_and(vi_shr16(bits), vi_set1(1)))));
+}
+
+#if TG_ISA_LEVEL != TG_ISA_avx512
+VEC vf vf_dot_bf16(vf acc, vi x, int32_t b2)
+{
+    vi b = vi_set1(b2);
+    return vf_fma(vf_bf16_second(x), vf_bf16_second(b), vf_fma(vf_bf16_first(x), vf_bf16_first(b), acc));
+}
+#endif
+
+#if TG_ISA_LEVEL != TG_ISA_avx512
+VEC vf vf_scale_above(vf a, vf n, vf x, float low)
+{
+    vi two_n = vi_shl23(vi_add(vi_from_float(n), vi_set1(127)));
+    return vf_if_less(x, vf_set1(low), vf_zero(), vf_mul(a, vf_from_bits(two_n)));
+}
+#endif
+
+/* e^x for x <= 0 or NaN, within 2 units in the last place; 0 below -87; NaN for NaN.
  * x = n ln 2 + r with |r| <= ln 2 / 2; e^r = 1 + r + r^2 P(r), P fitted by minimax; then 2^n. */
-VEC vf vf_exp(vf x)
+VEC vf vf_exp_negative(vf x)
 {
     vf magic = vf_set1(12582912.0f); /* 1.5 * 2^23: adding it rounds to an integer */
-    vf t = vf_min(vf_set1(88.0f), vf_max(vf_set1(-87.0f), x));
+    vf t = vf_max(vf_set1(-87.0f), x);
     vf n = vf_sub(vf_fma(t, vf_set1(1.442695041f), magic), magic);
     vf r = vf_fma(n, vf_set1(-0.693359375f), t);
     r = vf_fma(n, vf_set1(2.121944417e-04f), r);
@@ -380,8 +474,20 @@ VEC vf vf_exp(vf x)
     p = vf_fma(p, r, vf_set1(1.666666567e-01f));
     p = vf_fma(p, r, vf_set1(5.000000000e-01f));
     vf e = vf_add(vf_fma(vf_mul(p, r), r, r), vf_set1(1.0f));
-    vi two_n = vi_shl23(vi_add(vi_from_float(n), vi_set1(127)));
-    return vf_if_less(x, vf_set1(-87.0f), vf_zero(), vf_mul(e, vf_from_bits(two_n)));
+    return vf_scale_above(e, n, x, -87.0f);
+}
+
+/* e^x for any x: e^88 above 88. */
+VEC vf vf_exp(vf x)
+{
+    return vf_exp_negative(vf_min(vf_set1(88.0f), x));
+}
+
+VEC float exp1(float x)
+{
+    float t[16];
+    vf_store(t, vf_exp(vf_set1(x)));
+    return t[0];
 }
 
 #endif

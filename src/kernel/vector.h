@@ -5,6 +5,7 @@
 #define TG_KERNEL_VECTOR_H
 
 #include <stdbool.h>
+#include <stddef.h>
 
 typedef enum tg_act {
     TG_ACT_SILU,      /* x / (1 + e^-x) */
@@ -24,6 +25,9 @@ typedef struct tg_vector_kernels {
     /* out[n] = e^((x - max) * scale); returns their sum. out may be x. */
     float (*exps)(const float *x, float max, float scale, int n, float *out);
     bool (*finite)(const float *x, int n);
+    /* Reads n_bytes, a multiple of 256, and does next to nothing with them: how fast can memory be read?
+     * Returns their exclusive or, so that nobody can leave the reading out. */
+    unsigned (*read_all)(const void *p, size_t n_bytes);
 } tg_vector_kernels;
 
 const tg_vector_kernels *tg_vector(void);

@@ -6,19 +6,9 @@
 
 #include "base/memory.h"
 
-static size_t k_block(const tg_config *c, tg_type type)
-{
-    return (size_t)TG_KV_BLOCK * (size_t)c->head_dim * (type == TG_F16 ? 2 : 4);
-}
-
-static size_t v_block(const tg_config *c, tg_type type)
-{
-    return (size_t)TG_KV_BLOCK * (size_t)tg_kv_v_dim(c->head_dim) * (type == TG_F16 ? 2 : 4);
-}
-
 size_t tg_kv_block_bytes(const tg_config *c, tg_type type_k, tg_type type_v)
 {
-    return (size_t)c->n_layer * (size_t)c->n_head_kv * (k_block(c, type_k) + v_block(c, type_v));
+    return (size_t)c->n_layer * (size_t)c->n_head_kv * (tg_kv_k_block_bytes(type_k, c->head_dim) + tg_kv_v_block_bytes(type_v, c->head_dim));
 }
 
 int tg_kv_pool_blocks(int n_ctx, int n_seq_max)
@@ -35,8 +25,8 @@ tg_status tg_kv_create(tg_kv *kv, const tg_config *c, int n_ctx, int n_seq_max, 
     tg_kv_view *view = &kv->layers.first;
     *view = (tg_kv_view){.type_k = type_k, .type_v = type_v, .head_dim = c->head_dim,
                          .v_dim = tg_kv_v_dim(c->head_dim), .n_head_kv = c->n_head_kv};
-    view->k_block_stride = k_block(c, type_k);
-    view->v_block_stride = v_block(c, type_v);
+    view->k_block_stride = tg_kv_k_block_bytes(type_k, c->head_dim);
+    view->v_block_stride = tg_kv_v_block_bytes(type_v, c->head_dim);
     view->k_head_stride = blocks * view->k_block_stride;
     view->v_head_stride = blocks * view->v_block_stride;
     kv->layers.k_layer_stride = heads * view->k_head_stride;

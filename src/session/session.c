@@ -269,7 +269,7 @@ static tg_status eval_part(tg_session *s, const tg_batch *b, int first, int n, t
     int n_want = 0;
     for (int i = 0; i < n; i++) {
         int seq = seq_of(b, first + i);
-        f->attn_row[i] = (tg_attn_row){.seq = seq, .pos = s->next_pos[seq]++, .from = 0};
+        f->attn_row[i] = (tg_attn_row){.seq = seq, .pos = s->next_pos[seq]++};
         if (sink && wanted(b, first + i))
             s->want[n_want++] = i;
     }

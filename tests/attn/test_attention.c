@@ -64,7 +64,7 @@ static problem problem_make(int n_keys, int n, int n_head, int n_head_kv, int he
         p.q[i] = rand_normal() * spread;
     p.row = malloc((size_t)n * sizeof *p.row);
     for (int i = 0; i < n; i++)
-        p.row[i] = (tg_attn_row){.seq = 0, .pos = n_keys - n + i, .from = 0};
+        p.row[i] = (tg_attn_row){.seq = 0, .pos = n_keys - n + i};
     p.a.row = p.row;
     p.a.n = n;
     p.a.n_head = n_head;
@@ -125,7 +125,9 @@ static double error_of(const problem *p)
             const float *out = a->out + ((size_t)r * (size_t)a->n_head + (size_t)h) * (size_t)dim;
             size_t column = (size_t)(h / group) * (size_t)dim;
             double max = -INFINITY, most = 0, l = 0;
-            for (int j = a->row[r].from; j <= a->row[r].pos; j++) {
+            int from = a->mods.window ? a->row[r].pos + 1 - a->mods.window : 0;
+            from = from < 0 ? 0 : from;
+            for (int j = from; j <= a->row[r].pos; j++) {
                 const float *k = p->k + (size_t)j * width + column;
                 double dot = 0, qq = 0, kk = 0;
                 for (int d = 0; d < dim; d++) {
@@ -137,11 +139,11 @@ static double error_of(const problem *p)
                 max = dot > max ? dot : max;
                 most = sqrt(qq * kk) > most ? sqrt(qq * kk) : most;
             }
-            for (int j = a->row[r].from; j <= a->row[r].pos; j++)
+            for (int j = from; j <= a->row[r].pos; j++)
                 l += s[j] = exp(s[j] - max);
             for (int d = 0; d < dim; d++) {
                 double o = 0, size = 0;
-                for (int j = a->row[r].from; j <= a->row[r].pos; j++) {
+                for (int j = from; j <= a->row[r].pos; j++) {
                     double v = (double)p->v[(size_t)j * width + column + (size_t)d];
                     o += s[j] / l * v;
                     size += s[j] / l * fabs(v);
@@ -170,9 +172,8 @@ static void against_float64(void **state)
             n = n < 3 ? n : 3;
         problem p = problem_make(n_keys, n, g[0], g[1], dim, i & 1 ? TG_F16 : TG_F32,
                                  i & 2 ? TG_F16 : TG_F32, i % 5 == 4 ? 3.0f : 0.3f);
-        if (i % 4 == 3) /* windows */
-            for (int r = 0; r < n; r++)
-                p.row[r].from = rand_int(0, p.row[r].pos);
+        if (i % 4 == 3)
+            p.a.mods.window = rand_int(1, n_keys);
         problem_write(&p);
         run(&p.a, 2);
         double error = error_of(&p);
@@ -231,9 +232,10 @@ static void absorb(float *state, const float *scores, const float *values, int n
         v[i][0] = values ? values[i] : 0;
     }
     const float one = 1, *q = &one;
-    float m, l;
-    const tg_chunk c = {.k = {(const uint8_t *)k}, .v = {(const uint8_t *)v}, .head_dim = 1, .v_dim = 16,
-                        .n = 1, .q = &q, .lo = &lo, .hi = &hi, .scores = s, .o = o, .m = &m, .l = &l};
+    float m, l, packed;
+    tg_chunk c = {.k = {(const uint8_t *)k}, .v = {(const uint8_t *)v}, .head_dim = 1, .v_dim = 16,
+                        .n = 1, .q = &q, .lo = &lo, .hi = &hi, .scores = s, .o = o, .m = &m, .l = &l, .q_packed = &packed};
+    tg_attn_table()->prepare(&c);
     tg_attn_table()->absorb(&c, state);
 }
 

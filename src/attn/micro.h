@@ -1,0 +1,265 @@
+/* micro.h - the innermost loops of attention, for the files that are compiled once per instruction set:
+ * scores of a few query rows against groups of 16 keys, and weighted sums of values.
+ *
+ * A score is one chain of fused multiply-adds over head_dim; a column of O is one chain over keys
+ * ascending. How many rows, groups and columns stay in registers together changes no bit. */
+#ifndef TG_ATTN_MICRO_H
+#define TG_ATTN_MICRO_H
+
+#include "attn/attention.h"
+#include "kernel/vec.h"
+
+enum {
+    ROWS = 6,                                        /* query rows in registers together */
+    GROUPS = TG_ISA_LEVEL == TG_ISA_avx512 ? 4 : 1,  /* groups of 16 keys, likewise */
+    COLUMNS = TG_ISA_LEVEL == TG_ISA_avx512 ? 4 : 1, /* vectors of O, likewise */
+};
+
+/* Defines name[R] for R = 1 .. ROWS: the inline body(r, R, t, b, form) for rows r .. r + R - 1 with R and
+ * form constant, as functions of their own, so that each has all registers to itself. */
+#define BY_ROWS(name, body, form, type)                                                            \
+    ONE_BY_ROWS(name, 1, body, form, type)                                                         \
+    ONE_BY_ROWS(name, 2, body, form, type)                                                         \
+    ONE_BY_ROWS(name, 3, body, form, type)                                                         \
+    ONE_BY_ROWS(name, 4, body, form, type)                                                         \
+    ONE_BY_ROWS(name, 5, body, form, type)                                                         \
+    ONE_BY_ROWS(name, 6, body, form, type)                                                         \
+    static void (*const name[ROWS + 1])(int, const type *, int) = {                                \
+        NULL, name##_1, name##_2, name##_3, name##_4, name##_5, name##_6}
+#define ONE_BY_ROWS(name, R, body, form, type)                                                     \
+    static __attribute__((noinline)) void name##_##R(int r, const type *t, int b)                  \
+    {                                                                                              \
+        body(r, R, t, b, form);                                                                    \
+    }
+
+VEC size_t size_of(const tg_type type)
+{
+    return type == TG_F32 ? 4 : 2;
+}
+
+VEC vf load_as(const uint8_t *p, const tg_type type)
+{
+    return type == TG_F16 ? vf_load_f16(p) : vf_load((const float *)(const void *)p);
+}
+
+/* Asks for n_bytes from p on: what will be read next, while there is much to compute. A hardware
+ * prefetcher starts anew at each page, and does not know where the next chunk lies. */
+VEC void fetch(const uint8_t *p, size_t n_bytes)
+{
+    for (size_t i = 0; i < n_bytes; i += 64)
+        __builtin_prefetch(p + i);
+}
+
+/* ---- scores -------------------------------------------------------------------------------------- */
+
+/* Rows as score_groups reads them: blocks of up to ROWS rows, each [head_dim][rows of the block]. Row r
+ * of n, a multiple of ROWS, begins a block at packed + r * head_dim. */
+static inline void pack_rows(const float *const *q, int n, int head_dim, float *packed)
+{
+    for (int r = 0; r < n; r += ROWS) {
+        int R = n - r < ROWS ? n - r : ROWS;
+        for (int i = 0; i < R; i++)
+            for (int d = 0; d < head_dim; d++)
+                packed[(size_t)r * (size_t)head_dim + (size_t)(d * R + i)] = q[r + i][d];
+    }
+}
+
+VEC void score_step(vf acc[ROWS][GROUPS], const float *q, const int R, const vf key[GROUPS], const int G)
+{
+    for (int r = 0; r < R; r++) {
+        vf x = vf_set1(q[r]);
+        for (int g = 0; g < G; g++)
+            acc[r][g] = vf_fma(x, key[g], acc[r][g]);
+    }
+}
+
+/* R packed rows against the G groups of keys at k, which is not Q8_0: s[r * stride + 16 g + lane]. What
+ * lies `ahead` bytes behind that is fetched meanwhile; 0: nothing that is not here already. */
+VEC void score_groups(const float *q, const int R, const uint8_t *k, const int G, const tg_type type,
+                      int head_dim, float *s, size_t stride, ptrdiff_t ahead)
+{
+    vf acc[ROWS][GROUPS], key[GROUPS];
+    for (int r = 0; r < R; r++)
+        for (int g = 0; g < G; g++)
+            acc[r][g] = vf_zero();
+    const size_t group_bytes = tg_kv_k_group_bytes(type, head_dim);
+    const uint8_t *next = k + ahead;
+    if (type == TG_BF16) {
+        vi pair[GROUPS];
+        for (int d = 0; d < head_dim; d += 2, k += 64, q += 2 * R, next += 64 * G) {
+            fetch(next, (size_t)(64 * G));
+            for (int g = 0; g < G; g++) {
+                pair[g] = vi_load(k + (size_t)g * group_bytes);
+                key[g] = vf_bf16_first(pair[g]);
+            }
+            score_step(acc, q, R, key, G);
+            if (d + 1 == head_dim)
+                break;
+            for (int g = 0; g < G; g++)
+                key[g] = vf_bf16_second(pair[g]);
+            score_step(acc, q + R, R, key, G);
+        }
+    } else {
+        const size_t step = 16 * size_of(type);
+        for (int d = 0; d < head_dim; d++, k += step, q += R, next += (size_t)G * step) {
+            fetch(next, (size_t)G * step);
+            for (int g = 0; g < G; g++)
+                key[g] = load_as(k + (size_t)g * group_bytes, type);
+            score_step(acc, q, R, key, G);
+        }
+    }
+    for (int r = 0; r < R; r++)
+        for (int g = 0; g < G; g++)
+            vf_store(s + (size_t)r * stride + g * 16, acc[r][g]);
+}
+
+/* ---- values -------------------------------------------------------------------------------------- */
+
+VEC void value_step(vf acc[ROWS][COLUMNS], const float *p, size_t stride, const int R,
+                    const vf value[COLUMNS], const int C)
+{
+    for (int i = 0; i < R; i++) {
+        vf x = vf_set1(p[(size_t)i * stride]);
+        for (int c = 0; c < C; c++)
+            acc[i][c] = vf_fma(x, value[c], acc[i][c]);
+    }
+}
+
+/* o[i][0 .. 16 C) += p[i][j] * v[j], j from .. to - 1 inside one block whose values, not Q8_0, lie at v;
+ * p and o of a row are p_stride and v_dim apart. `ahead` as above. */
+VEC void value_columns(const float *p, size_t p_stride, const int R, const uint8_t *v, int from, int to,
+                       const int C, const tg_type type, int v_dim, float *o, ptrdiff_t ahead)
+{
+    vf acc[ROWS][COLUMNS], value[COLUMNS];
+    for (int i = 0; i < R; i++)
+        for (int c = 0; c < C; c++)
+            acc[i][c] = vf_load(o + (size_t)i * (size_t)v_dim + c * 16);
+    if (type == TG_BF16) {
+        vi pair[COLUMNS];
+        v += (size_t)(from / 2) * (size_t)v_dim * 4;
+        for (int j = from; j < to; j++, v += (size_t)v_dim * 4) {
+            fetch(v + ahead, (size_t)C * 64);
+            for (int c = 0; c < C; c++)
+                pair[c] = vi_load(v + c * 64);
+            if (!(j & 1)) {
+                for (int c = 0; c < C; c++)
+                    value[c] = vf_bf16_first(pair[c]);
+                value_step(acc, p + j, p_stride, R, value, C);
+                if (++j == to)
+                    break;
+            }
+            for (int c = 0; c < C; c++)
+                value[c] = vf_bf16_second(pair[c]);
+            value_step(acc, p + j, p_stride, R, value, C);
+        }
+    } else {
+        const size_t row_bytes = (size_t)v_dim * size_of(type);
+        v += (size_t)from * row_bytes;
+        for (int j = from; j < to; j++, v += row_bytes) {
+            fetch(v + ahead, (size_t)C * 16 * size_of(type));
+            for (int c = 0; c < C; c++)
+                value[c] = load_as(v + (size_t)c * 16 * size_of(type), type);
+            value_step(acc, p + j, p_stride, R, value, C);
+        }
+    }
+    for (int i = 0; i < R; i++)
+        for (int c = 0; c < C; c++)
+            vf_store(o + (size_t)i * (size_t)v_dim + c * 16, acc[i][c]);
+}
+
+/* All columns of the same. */
+VEC void value_rows(const float *p, size_t p_stride, const int R, const uint8_t *v, int from, int to,
+                    const tg_type type, int v_dim, float *o, ptrdiff_t ahead)
+{
+    const int step = type == TG_F32 || type == TG_BF16 ? 4 : 2; /* bytes from one column to the next */
+    int col = 0;
+    for (; col + 16 * COLUMNS <= v_dim; col += 16 * COLUMNS)
+        value_columns(p, p_stride, R, v + col * step, from, to, COLUMNS, type, v_dim, o + col, ahead);
+    for (; col < v_dim; col += 16)
+        value_columns(p, p_stride, R, v + col * step, from, to, 1, type, v_dim, o + col, ahead);
+}
+
+/* ---- exponentials -------------------------------------------------------------------------------- */
+
+/* cap * tanh(x / cap): an odd polynomial where the exponential's form would cancel. */
+VEC vf soft_cap(vf x, float cap)
+{
+    vf u = vf_div(x, vf_set1(cap)), s = vf_mul(u, u), one = vf_set1(1.0f);
+    vf p = vf_set1(-5.439455621e-03f);
+    p = vf_fma(p, s, vf_set1(2.039798163e-02f));
+    p = vf_fma(p, s, vf_set1(-5.366505682e-02f));
+    p = vf_fma(p, s, vf_set1(1.333054304e-01f));
+    p = vf_fma(p, s, vf_set1(-3.333324790e-01f));
+    vf small = vf_fma(vf_mul(u, s), p, u);
+    vf a = vf_min(vf_set1(10.0f), vf_abs(u)), e = vf_exp(vf_add(a, a));
+    vf large = vf_sub(one, vf_div(vf_set1(2.0f), vf_add(e, one)));
+    large = vf_if_less(u, vf_zero(), vf_sub(vf_zero(), large), large);
+    return vf_mul(vf_if_less(vf_abs(u), vf_set1(0.625f), small, large), vf_set1(cap));
+}
+
+/* Makes the scores of groups first and last that are not in lo .. hi - 1 weigh nothing. */
+VEC void mask_ends(float *s, int lo, int hi)
+{
+    vf lowest = vf_set1(-INFINITY);
+    int first = lo / 16 * 16, last = (hi - 1) / 16 * 16;
+    if (lo > first)
+        vf_store(s + first, vf_range(vf_load(s + first), lowest, lo - first, 16));
+    if (hi < last + 16)
+        vf_store(s + last, vf_range(vf_load(s + last), lowest, 0, hi - last));
+}
+
+/* The maximum of the scores lo .. hi - 1 (lo < hi) of a row; lanes of the outer groups that are no keys
+ * become -inf. */
+VEC float row_max(float *s, int lo, int hi, float cap)
+{
+    int from = lo / 16 * 16;
+    vf most = vf_set1(-INFINITY);
+    for (int i = from; cap != 0.0f && i < hi; i += 16)
+        vf_store(s + i, soft_cap(vf_load(s + i), cap));
+    mask_ends(s, lo, hi);
+    for (int i = from; i < hi; i += 16)
+        most = vf_max(most, vf_load(s + i));
+    return vf_hmax(most);
+}
+
+/* p = e^(s - m) in place for all groups that hold keys; returns their sum, in 16 lanes with a fixed tree. */
+VEC float row_exps(float *s, int lo, int hi, float m)
+{
+    /* Nothing above -inf: every p is 0 (or NaN, which must show), and so is the sum. */
+    vf shift = vf_set1(m == -INFINITY ? 0.0f : m), sum = vf_zero();
+    for (int i = lo / 16 * 16; i < hi; i += 16) {
+        vf p = vf_exp_negative(vf_sub(vf_load(s + i), shift));
+        sum = vf_add(sum, p);
+        vf_store(s + i, p);
+    }
+    return vf_sum(sum);
+}
+
+static inline int lower(int a, int b)
+{
+    return a < b ? a : b;
+}
+
+static inline int higher(int a, int b)
+{
+    return a > b ? a : b;
+}
+
+/* Of x[r .. r + R - 1]. */
+static inline int min_of(const int *x, int r, int R)
+{
+    int m = x[r];
+    for (int i = r + 1; i < r + R; i++)
+        m = lower(m, x[i]);
+    return m;
+}
+
+static inline int max_of(const int *x, int r, int R)
+{
+    int m = x[r];
+    for (int i = r + 1; i < r + R; i++)
+        m = higher(m, x[i]);
+    return m;
+}
+
+#endif
