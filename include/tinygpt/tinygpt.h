@@ -218,6 +218,17 @@ void tg_sampler_free(tg_sampler *sampler);
 void tg_sampler_ban(tg_sampler *sampler, int32_t id); /* never draw `id` */
 int32_t tg_sampler_draw(tg_sampler *sampler, const float *logits, int n_vocab);
 
+typedef struct tg_top {
+    float logit;
+    int32_t id;
+} tg_top;
+
+/* The k largest of logits [n_vocab] into top, which has room for k: descending, the lowest id first
+ * among equals, -inf last, NaN never. Returns how many there are, at most k.
+ * *lse, unless `lse` is NULL, becomes log sum e^logit over the whole row: an entry's log-probability
+ * is its logit - *lse. It is -inf when every logit is, NaN when one is NaN or +inf. */
+int tg_top_k(const float *logits, int n_vocab, int k, tg_top *top, float *lse);
+
 /* ---- Text as it streams ------------------------------------------------------------------ */
 
 /* Holds back the bytes of an incomplete UTF-8 character. */

@@ -129,6 +129,8 @@ VEC vf vf_dot_bf16(vf acc, vi x, int32_t b2)
     __asm__("vdpbf16ps %2, %1, %0" : "+v"(acc) : "v"(x), "v"(_mm512_set1_epi32(b2)));
     return acc;
 }
+/* a bit for each lane, set unless a <= b: for NaN too */
+VEC unsigned vf_not_le(vf a, vf b) { return _mm512_cmp_ps_mask(a, b, _CMP_NLE_UQ); }
 
 #elif TG_ISA_LEVEL == TG_ISA_avx2
 /* ---- AVX2 -------------------------------------------------------------------------------- */
@@ -295,6 +297,12 @@ VEC float vf_hmax(vf a)
     __m128 m2 = _mm_max_ps(m4, _mm_movehl_ps(m4, m4));
     return _mm_cvtss_f32(_mm_max_ss(m2, _mm_shuffle_ps(m2, m2, 1)));
 }
+VEC unsigned vf_not_le(vf a, vf b)
+{
+    int l = _mm256_movemask_ps(_mm256_cmp_ps(a.l, b.l, _CMP_NLE_UQ));
+    int h = _mm256_movemask_ps(_mm256_cmp_ps(a.h, b.h, _CMP_NLE_UQ));
+    return (unsigned)(l | h << 8);
+}
 
 #else
 /* ---- plain C: the meaning ------------------------------------------------------------------ */
@@ -407,6 +415,7 @@ VEC float vf_hmax(vf a)
     LANES m = a.f[i] > m ? a.f[i] : m;
     return m;
 }
+VEC unsigned vf_not_le(vf a, vf b) { unsigned r = 0; LANES r |= (unsigned)!(a.f[i] <= b.f[i]) << i; return r; }
 #undef LANES
 #endif
 
