@@ -11,18 +11,14 @@
 #include "base/memory.h"
 #include "kernel/vector.h"
 
-typedef struct candidate {
-    float logit;
-    int32_t id;
-} candidate;
-
 struct tg_sampler {
     tg_sampling params;
     tg_rng rng;
     int n_vocab;
-    candidate *c;    /* [n_vocab] */
-    float *p;        /* [n_vocab] */
-    uint8_t *banned; /* [n_vocab] */
+    tg_top *c;   /* [n_vocab] candidates */
+    float *p;    /* [n_vocab] their weights; before that, the row without banned ids */
+    float *bans; /* [n_vocab] NaN for an id that is never drawn, else 0 */
+    bool banned; /* is there one? */
 };
 
 /* ---- random numbers ------------------------------------------------------------------------------- */
@@ -74,8 +70,8 @@ tg_status tg_sampler_make(tg_sampler **sampler, int n_vocab, const tg_sampling *
     s->n_vocab = n_vocab;
     s->c = tg_alloc((size_t)n_vocab, sizeof *s->c, "candidates", err);
     s->p = tg_alloc((size_t)n_vocab, sizeof *s->p, "probabilities", err);
-    s->banned = tg_alloc((size_t)n_vocab, 1, "banned ids", err);
-    if (!s->c || !s->p || !s->banned) {
+    s->bans = tg_alloc((size_t)n_vocab, sizeof *s->bans, "banned ids", err);
+    if (!s->c || !s->p || !s->bans) {
         tg_sampler_free(s);
         return TG_E_RESOURCE;
     }
@@ -89,64 +85,51 @@ void tg_sampler_free(tg_sampler *s)
         return;
     free(s->c);
     free(s->p);
-    free(s->banned);
+    free(s->bans);
     free(s);
 }
 
 void tg_sampler_ban(tg_sampler *s, int32_t id)
 {
-    if (id >= 0 && id < s->n_vocab)
-        s->banned[id] = 1;
+    if (id < 0 || id >= s->n_vocab)
+        return;
+    s->bans[id] = NAN;
+    s->banned = true;
 }
 
 /* ---- choosing -------------------------------------------------------------------------------------- */
 
-static bool before(candidate a, candidate b)
-{
-    return a.logit > b.logit || (a.logit == b.logit && a.id < b.id);
-}
-
 static int by_order(const void *a, const void *b)
 {
-    return before(*(const candidate *)a, *(const candidate *)b) ? -1 : 1;
+    const tg_top *c = a, *d = b;
+    return c->logit > d->logit || (c->logit == d->logit && c->id < d->id) ? -1 : 1;
 }
 
-/* Restores the heap whose root is the last candidate in order. */
-static void sift_down(candidate *heap, int n, int i)
+/* The row with NaN at banned ids, which is in no order and never among the largest. */
+static const float *without_banned(tg_sampler *s, const float *logits, int n)
 {
-    for (int child; (child = 2 * i + 1) < n; i = child) {
-        if (child + 1 < n && before(heap[child], heap[child + 1]))
-            child++;
-        if (!before(heap[i], heap[child]))
-            return;
-        candidate t = heap[i];
-        heap[i] = heap[child];
-        heap[child] = t;
-    }
+    if (!s->banned)
+        return logits;
+    memcpy(s->p, logits, (size_t)n * sizeof *s->p);
+    tg_vector()->add(s->bans, n, s->p);
+    return s->p;
+}
+
+static int choose_all(tg_sampler *s, const float *row, int n)
+{
+    int kept = 0;
+    for (int32_t id = 0; id < n; id++)
+        if (!isnan(row[id]))
+            s->c[kept++] = (tg_top){row[id], id};
+    qsort(s->c, (size_t)kept, sizeof *s->c, by_order);
+    return kept;
 }
 
 /* The first k of all candidates in order; k = 0: all. Returns how many. */
 static int choose(tg_sampler *s, const float *logits, int n, int k)
 {
-    int kept = 0;
-    if (k <= 0 || k > n)
-        k = n;
-    for (int32_t id = 0; id < n; id++) {
-        if (s->banned[id])
-            continue;
-        candidate c = {logits[id], id};
-        if (kept < k) {
-            s->c[kept++] = c;
-            if (kept == k)
-                for (int i = k / 2 - 1; i >= 0; i--)
-                    sift_down(s->c, k, i);
-        } else if (before(c, s->c[0])) {
-            s->c[0] = c;
-            sift_down(s->c, k, 0);
-        }
-    }
-    qsort(s->c, (size_t)kept, sizeof *s->c, by_order);
-    return kept;
+    const float *row = without_banned(s, logits, n);
+    return k > 0 && k < n ? tg_top_k(row, n, k, s->c, NULL) : choose_all(s, row, n);
 }
 
 /* p[i] = e^((logit i - logit 0) * scale); returns their sum. */

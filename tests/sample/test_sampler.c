@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include "sample/sampler.h"
+#include "support/rand.h"
 
 static tg_sampler *make(int n, tg_sampling p)
 {
@@ -140,6 +141,36 @@ static void one_draw_a_token(void **state)
     tg_sampler_free(b);
 }
 
+/* A banned id is as if it were not there: the same draws come from the row without it, for any top-k. */
+static void bans(void **state)
+{
+    (void)state;
+    enum { N = 700 };
+    static const int top_k[] = {0, 1, 2, 40, 255, 300, 650, 1000};
+    for (int row = 0; row < 400; row++) {
+        rand_state = 1 + (uint64_t)row;
+        float logits[N], rest[N];
+        int32_t id[N];
+        int n = rand_int(2, N), left = 0, often = rand_int(1, 40);
+        tg_sampling p = {.temp = 1, .top_k = top_k[row % 8], .top_p = 1, .seed = (uint64_t)row};
+        tg_sampler *with = make(n, p), *without = make(n, p);
+        for (int i = 0; i < n; i++) {
+            logits[i] = (float)rand_int(-20, 20) / 4; /* many ties */
+            if (i > 0 && rand_int(0, often) == 0) {
+                tg_sampler_ban(with, i);
+                tg_sampler_ban(with, i);
+            } else {
+                id[left] = i;
+                rest[left++] = logits[i];
+            }
+        }
+        for (int i = 0; i < 20; i++)
+            assert_int_equal(tg_sampler_draw(with, logits, n), id[tg_sampler_draw(without, rest, left)]);
+        tg_sampler_free(with);
+        tg_sampler_free(without);
+    }
+}
+
 static void bad_parameters(void **state)
 {
     (void)state;
@@ -162,6 +193,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(generator), cmocka_unit_test(greedy),           cmocka_unit_test(filters),
         cmocka_unit_test(seeds),     cmocka_unit_test(one_draw_a_token), cmocka_unit_test(bad_parameters),
+        cmocka_unit_test(bans),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
