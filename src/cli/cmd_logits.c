@@ -13,7 +13,7 @@ typedef struct writer {
     const int32_t *ids;
     int n_tokens, n_rows, n_vocab;
     int n_written;
-    int32_t *best; /* opt->top ids, for text */
+    tg_top *best; /* [opt->top], for text */
     tg_output *out;
 } writer;
 
@@ -47,22 +47,6 @@ static void put_json_row(writer *w, int position, const float *logits)
     tg_output_print(w->out, "]}");
 }
 
-/* The `top` largest in descending order, the lower id first on ties: insertion into a short list.
- */
-static int find_best(const writer *w, const float *logits)
-{
-    int n = 0, top = w->opt->top < w->n_vocab ? w->opt->top : w->n_vocab;
-    for (int32_t id = 0; id < w->n_vocab; id++) {
-        if (n == top && !(logits[id] > logits[w->best[n - 1]]))
-            continue;
-        int i = n < top ? n++ : n - 1;
-        for (; i > 0 && logits[id] > logits[w->best[i - 1]]; i--)
-            w->best[i] = w->best[i - 1];
-        w->best[i] = id;
-    }
-    return n;
-}
-
 static void put_token(writer *w, int32_t id)
 {
     size_t n;
@@ -76,10 +60,12 @@ static void put_text_row(writer *w, int position, const float *logits)
 {
     tg_output_print(w->out, "%sposition %d, after ", w->n_written ? "\n" : "", position);
     put_token(w, w->ids[position]);
-    int n = find_best(w, logits);
+    float lse;
+    int n = tg_top_k(logits, w->n_vocab, w->opt->top, w->best, &lse);
     for (int i = 0; i < n; i++) {
-        tg_output_print(w->out, "%7d  %12.6f  ", w->best[i], (double)logits[w->best[i]]);
-        put_token(w, w->best[i]);
+        double logit = (double)w->best[i].logit;
+        tg_output_print(w->out, "%7d  %12.6f  %12.6f  ", w->best[i].id, logit, logit - (double)lse);
+        put_token(w, w->best[i].id);
     }
 }
 

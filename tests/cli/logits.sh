@@ -26,7 +26,7 @@ run logits --ids 1,2,3 --all --format npy -b 1 -t 3
 out_is "$T/all.npy"
 
 ok "the formats agree" "$PYTHON" - "$T" "$("$TINYGPT" inspect --json </dev/null)" <<'END'
-import ast, json, struct, sys
+import ast, json, math, struct, sys
 
 folder, told = sys.argv[1], json.loads(sys.argv[2])
 n_vocab = told["n_vocab"]
@@ -64,6 +64,8 @@ for i, (block, row) in enumerate(zip(blocks, rows)):
     best = sorted(range(n_vocab), key=lambda id: (-row[id], id))[:4]
     assert [int(line.split()[0]) for line in lines[1:]] == best
     assert all(abs(float(line.split()[1]) - row[id]) < 1e-6 for line, id in zip(lines[1:], best))
+    lse = row[best[0]] + math.log(sum(math.exp(x - row[best[0]]) for x in row))
+    assert all(abs(float(line.split()[2]) - (row[id] - lse)) < 4e-6 for line, id in zip(lines[1:], best))
 END
 
 # a text gives what its ids give
