@@ -2,6 +2,7 @@
  * compiled once per instruction-set level. Other number formats are widened to float32 block by block. */
 #include "attn/micro.h"
 #include "attn/reference.h"
+#include "kernel/softmax.h"
 
 /* ---- the two products ------------------------------------------------------------------------------ */
 
@@ -115,13 +116,6 @@ static void put_out(const tg_ref *t, int r, const float *o, float l)
     }
 }
 
-static void softmax_row(float *s, int n)
-{
-    float m = row_max(s, 0, n, 0.0f), l = row_exps(s, 0, n, m);
-    for (int i = 0; i < n; i += 16)
-        vf_store(s + i, vf_div(vf_load(s + i), vf_set1(l)));
-}
-
 static void safe(tg_ref *t)
 {
     int n_keys = max_of(t->n_keys, 0, t->n);
@@ -129,7 +123,8 @@ static void safe(tg_ref *t)
     all_scores(t, 0, n_keys);
     for (int r = 0; r < t->n; r++)
         if (t->n_keys[r] > 0)
-            softmax_row(scores_of(t, r, 0), t->n_keys[r]);
+            tg_softmax()->softmax[TG_SOFTMAX_SAFE].run(scores_of(t, r, 0), (size_t)t->n_keys[r],
+                                                       scores_of(t, r, 0));
     clear(t);
     all_values(t, 0, n_keys);
     for (int r = 0; r < t->n; r++)
@@ -174,7 +169,7 @@ VEC void add_key(float *o, int v_dim, float x, const float *v, float *m, float *
     float most = *m > x ? *m : x, t[16] = {*m - most, x - most};
     if (x == -INFINITY) /* weighs nothing; two of them must not be subtracted */
         return;
-    vf_store(t, vf_exp(vf_load(t)));
+    vf_store(t, vf_weight(vf_load(t)));
     for (int d = 0; d < v_dim; d += 16)
         vf_store(o + d, vf_fma(vf_set1(t[1]), vf_load(v + d), vf_mul(vf_load(o + d), vf_set1(t[0]))));
     *l = fmaf(*l, t[0], t[1]);
@@ -235,8 +230,8 @@ VEC void weights(const tg_ref *t, const float *ms, const float *ls, const bool n
         *m = most;
     }
     for (int r = 0; r < t->n; r += 16) {
-        vf_store(wa + r, vf_exp_negative(vf_load(wa + r)));
-        vf_store(wb + r, vf_exp_negative(vf_load(wb + r)));
+        vf_store(wa + r, vf_weight(vf_load(wa + r)));
+        vf_store(wb + r, vf_weight(vf_load(wb + r)));
     }
     for (int r = 0; r < t->n; r++) {
         float *l = &state_of(t, r)[v_dim + 1], before = *l;

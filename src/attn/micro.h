@@ -228,7 +228,7 @@ VEC float row_exps(float *s, int lo, int hi, float m)
     /* Nothing above -inf: every p is 0 (or NaN, which must show), and so is the sum. */
     vf shift = vf_set1(m == -INFINITY ? 0.0f : m), sum = vf_zero();
     for (int i = lo / 16 * 16; i < hi; i += 16) {
-        vf p = vf_exp_negative(vf_sub(vf_load(s + i), shift));
+        vf p = vf_weight(vf_sub(vf_load(s + i), shift));
         sum = vf_add(sum, p);
         vf_store(s + i, p);
     }

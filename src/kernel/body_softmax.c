@@ -66,7 +66,7 @@ VEC float max_of(const float *x, size_t n)
 VEC vf weight(vf x, vf m, const bool naive)
 {
     if (!naive)
-        return vf_exp(vf_sub(x, m));
+        return vf_weight(vf_sub(x, m));
     vf limit = vf_set1(88.0f), one = vf_set1(1.0f);
     vf low = vf_exp(vf_sub(x, vf_if_less(limit, x, one, vf_zero())));
     return vf_mul(low, vf_if_less(limit, x, vf_set1(2.718281828f), one));

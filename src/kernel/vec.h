@@ -467,29 +467,41 @@ VEC vf vf_scale_above(vf a, vf n, vf x, float low)
 }
 #endif
 
-/* e^x for x <= 0 or NaN, within 2 units in the last place; 0 below -87; NaN for NaN.
- * x = n ln 2 + r with |r| <= ln 2 / 2; e^r = 1 + r + r^2 P(r), P fitted by minimax; then 2^n. */
-VEC vf vf_exp_negative(vf x)
+/* The exponentials: x = n ln 2 + r ln 2 with n whole and |r| <= 1/2, found with the sum x log2 e + 1.5 * 2^23,
+ * which rounds to an integer; 2^r is a polynomial fitted by minimax, and 2^n goes into the exponent. */
+VEC vf vf_whole_log2(vf x)
 {
-    vf magic = vf_set1(12582912.0f); /* 1.5 * 2^23: adding it rounds to an integer */
-    vf t = vf_max(vf_set1(-87.0f), x);
-    vf n = vf_sub(vf_fma(t, vf_set1(1.442695041f), magic), magic);
-    vf r = vf_fma(n, vf_set1(-0.693359375f), t);
-    r = vf_fma(n, vf_set1(2.121944417e-04f), r);
-    vf p = vf_set1(1.979029912e-04f);
-    p = vf_fma(p, r, vf_set1(1.394470339e-03f));
-    p = vf_fma(p, r, vf_set1(8.333497681e-03f));
-    p = vf_fma(p, r, vf_set1(4.166629538e-02f));
-    p = vf_fma(p, r, vf_set1(1.666666567e-01f));
-    p = vf_fma(p, r, vf_set1(5.000000000e-01f));
-    vf e = vf_add(vf_fma(vf_mul(p, r), r, r), vf_set1(1.0f));
-    return vf_scale_above(e, n, x, -87.0f);
+    vf magic = vf_set1(12582912.0f);
+    return vf_sub(vf_fma(x, vf_set1(1.442695041f), magic), magic);
 }
 
-/* e^x for any x: e^88 above 88. */
+/* e^x, within 1.2 units in the last place; 0 below -87, e^88 above 88; NaN for NaN. */
 VEC vf vf_exp(vf x)
 {
-    return vf_exp_negative(vf_min(vf_set1(88.0f), x));
+    vf t = vf_min(vf_set1(88.0f), vf_max(vf_set1(-87.0f), x)), n = vf_whole_log2(t);
+    vf r = vf_fma(t, vf_set1(1.442695041f), vf_sub(vf_zero(), n));
+    r = vf_fma(t, vf_set1(1.925963033e-08f), r); /* the rest of log2 e */
+    vf p = vf_set1(1.535324700e-04f);
+    p = vf_fma(p, r, vf_set1(1.339900307e-03f));
+    p = vf_fma(p, r, vf_set1(9.618438780e-03f));
+    p = vf_fma(p, r, vf_set1(5.550331995e-02f));
+    p = vf_fma(p, r, vf_set1(2.402264774e-01f));
+    p = vf_fma(p, r, vf_set1(6.931471825e-01f));
+    return vf_scale_above(vf_fma(p, r, vf_set1(1.0f)), n, x, -87.0f);
+}
+
+/* e^x as a weight of softmax: x <= 0 or NaN, relative error below 2^-23 (2.3 + |x| / 4), so that the
+ * largest weights are as good as any and the smallest are off by what cannot be seen beside those. */
+VEC vf vf_weight(vf x)
+{
+    vf t = vf_max(vf_set1(-87.0f), x), n = vf_whole_log2(t);
+    vf r = vf_fma(t, vf_set1(1.442695041f), vf_sub(vf_zero(), n));
+    vf p = vf_set1(1.326459227e-03f);
+    p = vf_fma(p, r, vf_set1(9.671619162e-03f));
+    p = vf_fma(p, r, vf_set1(5.550735071e-02f));
+    p = vf_fma(p, r, vf_set1(2.402224094e-01f));
+    p = vf_fma(p, r, vf_set1(6.931470037e-01f));
+    return vf_scale_above(vf_fma(p, r, vf_set1(1.0f)), n, x, -87.0f);
 }
 
 VEC float exp1(float x)
