@@ -184,7 +184,8 @@ static void prepare(const tile *t, scratch *s)
     tg_attn_table()->prepare(c);
 }
 
-static void absorb_chunk(const tile *t, int c, int which, scratch *s, float *states)
+/* `next`: the chunk behind this one, to be fetched ahead. */
+static void absorb_chunk(const tile *t, int c, int next, int which, scratch *s, float *states)
 {
     const tg_attn *a = t->a;
     const tg_kv_view *kv = &a->kv;
@@ -196,17 +197,17 @@ static void absorb_chunk(const tile *t, int c, int which, scratch *s, float *sta
         s->hi[i] = hi > TG_KV_CHUNK ? TG_KV_CHUNK : hi < 0 ? 0 : hi;
         last = s->hi[i] > last ? s->hi[i] : last;
     }
-    const int32_t *block = a->seq[a->row[t->first].seq].block + c * TG_KV_CHUNK_BLOCKS;
+    const int32_t *block = a->seq[a->row[t->first].seq].block;
     const uint8_t *k = kv->k + (size_t)t->head * kv->k_head_stride;
     const uint8_t *v = kv->v + (size_t)t->head * kv->v_head_stride;
-    for (int b = 0; b * TG_KV_BLOCK < last; b++) {
-        s->chunk.k[b] = k + (size_t)block[b] * kv->k_block_stride;
-        s->chunk.v[b] = v + (size_t)block[b] * kv->v_block_stride;
-    }
-    bool more = in_range(t->chunks[WINDOW], c + TG_ATTN_LANES);
-    for (int i = 0; i < TG_KV_AHEAD; i++)
+    bool more = in_range(t->chunks[WINDOW], next);
+    for (int i = 0; i < TG_KV_CHUNK_BLOCKS; i++) {
+        size_t b = (size_t)block[c * TG_KV_CHUNK_BLOCKS + (i * TG_KV_BLOCK < last ? i : 0)];
+        s->chunk.k[i] = k + b * kv->k_block_stride;
+        s->chunk.v[i] = v + b * kv->v_block_stride;
         s->chunk.next_k[i] =
-            more ? k + (size_t)block[TG_ATTN_LANES * TG_KV_CHUNK_BLOCKS + i] * kv->k_block_stride : NULL;
+            more ? k + (size_t)block[next * TG_KV_CHUNK_BLOCKS + i] * kv->k_block_stride : NULL;
+    }
     tg_attn_table()->absorb(&s->chunk, states);
 }
 
@@ -224,18 +225,22 @@ static bool lane_empty(const tile *t, int lane)
     return true;
 }
 
-/* One lane of a tile: its chunks in ascending order. */
-static void run_lane(const tile *t, int lane, scratch *s, float *states)
+/* Lanes lane .. lane + n - 1 of a tile, all their chunks in ascending order: neighbouring lanes read
+ * memory in longer runs. states: of one lane behind the other. */
+static void run_lanes(const tile *t, int lane, int n, scratch *s, float *states)
 {
-    begin_all(states, t->n, t->a->kv.v_dim);
     range kept = t->chunks[KEPT], window = t->chunks[WINDOW];
     int end = kept.end > window.end ? kept.end : window.end;
-    for (int c = lane_first(lane, kept.from < kept.end ? kept.from : window.from); c < end;
-         c += TG_ATTN_LANES) {
+    size_t size = (size_t)t->n * tg_attn_state_floats(t->a->kv.v_dim);
+    begin_all(states, n * t->n, t->a->kv.v_dim);
+    for (int c = kept.from < kept.end ? kept.from : window.from; c < end; c++) {
+        int at = (c & (TG_ATTN_LANES - 1)) - lane, next = at == n - 1 ? c + TG_ATTN_LANES - n + 1 : c + 1;
+        if (at < 0 || at >= n)
+            continue;
         if (in_range(kept, c))
-            absorb_chunk(t, c, KEPT, s, states);
+            absorb_chunk(t, c, next, KEPT, s, states + (size_t)at * size);
         if (in_range(window, c))
-            absorb_chunk(t, c, WINDOW, s, states);
+            absorb_chunk(t, c, next, WINDOW, s, states + (size_t)at * size);
     }
 }
 
@@ -257,7 +262,7 @@ static float *merge_tree(const tile *t, int from, int n, float *done, scratch *s
             return NULL;
         if (done)
             return done + (size_t)from * size;
-        run_lane(t, from, s, free);
+        run_lanes(t, from, 1, s, free);
         return free;
     }
     float *a = merge_tree(t, from, n / 2, done, s, free);
@@ -297,34 +302,52 @@ static float *partial_of(const tile *t)
 
 enum phase { WHOLE, LANES, MERGE };
 
-static void run_unit(const tile *t, enum phase phase, int lane, scratch *s)
+/* Lanes that one unit of work takes: neighbours, as many as leave each thread several units, or the
+ * same number to all. */
+static int lanes_together(const tg_worker *w, int n_tiles)
+{
+    int n = TG_ATTN_LANES;
+    for (int units = n_tiles; n > 1; n /= 2, units *= 2)
+        if (units >= 4 * w->size || (units >= w->size && units % w->size == 0))
+            break;
+    return n;
+}
+
+static void run_unit(const tile *t, enum phase phase, int lane, int n_lanes, scratch *s)
 {
     size_t size = (size_t)t->n * tg_attn_state_floats(t->a->kv.v_dim);
-    if (phase == LANES && lane_empty(t, lane))
-        return;
     if (phase != MERGE)
         prepare(t, s);
     if (phase == WHOLE)
         finish_all(t, s, merge_tree(t, 0, TG_ATTN_LANES, NULL, s, s->states));
     else if (phase == LANES)
-        run_lane(t, lane, s, partial_of(t) + (size_t)lane * size);
+        run_lanes(t, lane, n_lanes, s, partial_of(t) + (size_t)lane * size);
     else
         finish_all(t, s, merge_tree(t, 0, TG_ATTN_LANES, partial_of(t), s, NULL));
+}
+
+static int count_tiles(const tg_attn *a, int tokens)
+{
+    int n = 0;
+    for (int first = 0; first < a->n; first = tile_end(a, first, tokens))
+        n += a->kv.n_head_kv;
+    return n;
 }
 
 /* Goes through all units of a phase and does those that this thread draws. */
 static void run_phase(const tg_worker *w, const tg_attn *a, enum phase phase, scratch *s)
 {
-    int tokens = tile_tokens(a->n_head / a->kv.n_head_kv), parts = phase == LANES ? TG_ATTN_LANES : 1;
+    int tokens = tile_tokens(a->n_head / a->kv.n_head_kv);
+    int step = phase == LANES ? lanes_together(w, count_tiles(a, tokens)) : TG_ATTN_LANES;
     size_t unit = 0, mine = tg_take(w);
     for (int first = 0, end; first < a->n; first = end) {
         end = tile_end(a, first, tokens);
         for (int head = 0; head < a->kv.n_head_kv; head++) {
-            for (int part = 0; part < parts; part++, unit++) {
+            for (int lane = 0; lane < TG_ATTN_LANES; lane += step, unit++) {
                 if (unit != mine)
                     continue;
                 tile t = tile_make(a, first, end, head);
-                run_unit(&t, phase, part, s);
+                run_unit(&t, phase, lane, step, s);
                 mine = tg_take(w);
             }
         }

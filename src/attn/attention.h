@@ -81,7 +81,7 @@ int tg_kv_put(const tg_kv_view *kv, const tg_kv_seq *seq, int pos, const float *
 /* ---- the tables that each instruction-set level fills (body_attn.c, body_kv.c) ------------------ */
 
 /* Query rows against one chunk of one KV head. */
-enum { TG_KV_AHEAD = 1 }; /* blocks fetched ahead in decode */
+enum { TG_KV_AHEAD = 4 }; /* blocks fetched ahead in decode, at most */
 
 typedef struct tg_chunk {
     const uint8_t *k[TG_KV_CHUNK_BLOCKS], *v[TG_KV_CHUNK_BLOCKS]; /* those without a key may be NULL */

@@ -21,7 +21,7 @@ enum {
 typedef struct part {
     const tg_chunk *c;
     int r0, end, from, to;
-    bool stream; /* so few rows that memory is the limit: fetch ahead */
+    int ahead; /* blocks to fetch ahead: with few rows memory is the limit */
 } part;
 
 /* What is read after a block, as bytes from it to that: the keys' blocks are followed by those of the
@@ -29,8 +29,8 @@ typedef struct part {
 static inline ptrdiff_t ahead_of(const part *t, int r, int i)
 {
     const tg_chunk *c = t->c;
-    int first = t->from / TG_KV_BLOCK, n = (t->to - 1) / TG_KV_BLOCK + 1 - first, next = i + TG_KV_AHEAD;
-    if (!t->stream || r > t->r0)
+    int first = t->from / TG_KV_BLOCK, n = (t->to - 1) / TG_KV_BLOCK + 1 - first, next = i + t->ahead;
+    if (!t->ahead || r > t->r0)
         return 0;
     const uint8_t *here = i < n ? c->k[first + i] : c->v[first + i - n];
     const uint8_t *there = next < n       ? c->k[first + next]
@@ -72,8 +72,9 @@ VEC void score_groups_dot(const uint32_t *q, const int R, const uint8_t *k, cons
             acc[r][g] = vf_zero();
     const int n = (head_dim + 1) / 2;
     const uint8_t *next = k + ahead;
+    const size_t back = back_of(ahead);
     for (int d = 0; d < n; d++, k += 64, next += 64 * G) {
-        fetch(next, (size_t)(64 * G));
+        fetch(next, back, (size_t)(64 * G));
         for (int g = 0; g < G; g++)
             key[g] = vi_load(k + (size_t)g * (size_t)n * 64);
         for (int r = 0; r < R; r++)
@@ -96,6 +97,7 @@ VEC void score_groups_q8(const tg_q8 *q, int q_stride, const int R, const uint8_
     const int n = tg_kv_scales(head_dim);
     const size_t group_bytes = tg_kv_k_group_bytes(TG_Q8_0, head_dim);
     const uint8_t *scales = k + (size_t)n * 512;
+    const size_t back = back_of(ahead);
     for (int b = 0; b < n; b++, q++) {
         vi acc[ROWS][Q8_GROUPS], key[Q8_GROUPS];
         for (int r = 0; r < R; r++)
@@ -103,7 +105,7 @@ VEC void score_groups_q8(const tg_q8 *q, int q_stride, const int R, const uint8_
                 acc[r][g] = vi_set1(-128 * q[r * q_stride].sum);
         for (int i = 0; i < 8; i++, k += 64) {
             for (int g = 0; g < G; g++) {
-                fetch(k + ahead + (size_t)g * group_bytes, 64);
+                fetch(k + ahead + (size_t)g * group_bytes, back, 64);
                 key[g] = vi_load(k + (size_t)g * group_bytes);
             }
             for (int r = 0; r < R; r++) {
@@ -115,7 +117,7 @@ VEC void score_groups_q8(const tg_q8 *q, int q_stride, const int R, const uint8_
         }
         for (int g = 0; g < G; g++) {
             const uint8_t *at = scales + (size_t)g * group_bytes + (size_t)b * 32;
-            fetch(at + ahead, 32);
+            fetch(at + ahead, back, 32);
             vf scale = vf_load_f16(at);
             for (int r = 0; r < R; r++)
                 sum[r][g] =
@@ -194,7 +196,7 @@ VEC void value_columns_dot(const uint16_t *p, const int R, const uint8_t *v, int
     for (int j = from & ~1; j < to; j += 2, v += (size_t)v_dim * 4) {
         vi mask = vi_set1((int32_t)((j < from ? 0u : 0xffffu) | (j + 1 < to ? 0xffff0000u : 0u)));
         vi value[COLUMNS];
-        fetch(v + ahead, (size_t)(64 * C));
+        fetch(v + ahead, back_of(ahead), (size_t)(64 * C));
         for (int c = 0; c < C; c++)
             value[c] = vi_and(vi_load(v + c * 64), mask);
         for (int i = 0; i < R; i++) {
@@ -273,23 +275,18 @@ static void round_rows(const part *t)
 
 /* p times the values' scales as 15-bit fixed point: relative to the largest product of the chunk, a step
  * is 2^-15, far below that of the values' own codes, and 256 products of it with a code fit 32 bits.
- * Keys of the part's groups that are not the row's weigh nothing. Returns the largest / 32767. */
+ * Returns the largest / 32767. */
 VEC float fix_row(const part *t, int r, int scale, int16_t *out)
 {
-    const tg_chunk *c = t->c;
     const float *p = scores_of(t, r);
-    size_t at = (size_t)TG_KV_BLOCK * (size_t)c->v_dim + (size_t)scale * TG_KV_BLOCK * 2;
-    int first = t->from / 16, last = (t->to - 1) / 16, lo = c->lo[r], hi = c->hi[r];
+    size_t at = (size_t)TG_KV_BLOCK * (size_t)t->c->v_dim + (size_t)scale * TG_KV_BLOCK * 2;
+    int first = t->from / 16, last = (t->to - 1) / 16;
     float x[TG_KV_CHUNK];
     vf most = vf_zero(), taint = vf_zero(); /* 0, or NaN where a scale is: codes could not show it */
     for (int g = first; g <= last; g++) {
-        int from = higher(lo - g * 16, 0), to = lower(hi - g * 16, 16);
-        vf v = vf_zero();
-        if (from < to) {
-            v = vf_mul(vf_load(p + g * 16), vf_load_f16(c->v[g / 4] + at + (size_t)(g % 4) * 32));
-            if (from > 0 || to < 16)
-                v = vf_range(v, vf_zero(), from, to);
-        }
+        vf weight = vf_load(p + g * 16);
+        vf v = vf_mul(weight, vf_load_f16(t->c->v[g / 4] + at + (size_t)(g % 4) * 32));
+        v = vf_if_less(vf_zero(), weight, v, vf_zero()); /* what is no key may have any scale */
         most = vf_max(most, v);
         taint = vf_fma(v, vf_zero(), taint);
         vf_store(x + g * 16, v);
@@ -301,62 +298,73 @@ VEC float fix_row(const part *t, int r, int scale, int16_t *out)
     return largest / 32767.0f + vf_sum(taint);
 }
 
+/* Groups of the part in which a row has no key hold old scores: weights of 0. */
+static void clear_outside(const part *t, int r)
+{
+    int lo = t->c->lo[r], hi = t->c->hi[r];
+    for (int g = t->from / 16; g * 16 < t->to; g++)
+        if (g * 16 + 16 <= lo || g * 16 >= hi)
+            vf_store(scores_of(t, r) + g * 16, vf_zero());
+}
+
 static void fix_rows(const part *t)
 {
     const tg_chunk *c = t->c;
     int n = tg_kv_scales(c->v_dim);
-    for (int r = t->r0; r < t->end; r++)
+    for (int r = t->r0; r < t->end; r++) {
+        clear_outside(t, r);
         for (int s = 0; s < n; s++) {
             size_t i = (size_t)(r - t->r0) * (size_t)n + (size_t)s;
             c->p_scale[i] = fix_row(t, r, s, c->p_fixed + i * TG_KV_CHUNK);
         }
+    }
 }
 
-/* O[r][col .. col + 16 C) over all keys of the part; the columns have one scale. Two sums in turn hide
- * the instruction's latency: integers do not mind the order. */
+/* O[r][col .. col + 16 C) over all keys of the part. Two sums in turn hide the instruction's latency:
+ * integers do not mind the order. */
 VEC void value_columns_q8(int r, const int R, const part *t, int col, const int C)
 {
     const tg_chunk *c = t->c;
-    int n = tg_kv_scales(c->v_dim);
-    const size_t row = (size_t)n * TG_KV_CHUNK;
-    size_t i0 = (size_t)(r - t->r0) * (size_t)n + (size_t)(col / 32);
+    const size_t n = (size_t)tg_kv_scales(c->v_dim), row = n * TG_KV_CHUNK, pair_bytes = 2 * (size_t)c->v_dim;
+    size_t i0 = (size_t)(r - t->r0) * n + (size_t)(col / 32);
     const int16_t *p = c->p_fixed + i0 * TG_KV_CHUNK;
-    vi acc[2][ROWS][Q8_COLUMNS];
+    vi acc[2][ROWS][2 * Q8_COLUMNS];
     for (int h = 0; h < 2; h++)
         for (int i = 0; i < R; i++)
             for (int k = 0; k < C; k++)
                 acc[h][i][k] = vi_set1(0);
     for (int j = t->from / 16 * 16; j < t->to;) {
         int block = j / TG_KV_BLOCK, end = lower((block + 1) * TG_KV_BLOCK, (t->to + 15) / 16 * 16);
-        size_t at = (size_t)(j % TG_KV_BLOCK) * (size_t)c->v_dim + (size_t)col * 2;
-        const int8_t *v = (const int8_t *)c->v[block] + at;
+        const uint8_t *v = c->v[block] + (size_t)(j % TG_KV_BLOCK / 2) * pair_bytes + (size_t)col * 2;
         ptrdiff_t ahead = ahead_of_values(t, r, block);
-        for (; j < end; j += 4, v += 4 * c->v_dim) {
-            fetch((const uint8_t *)v + ahead, (size_t)(C * 32));
-            fetch((const uint8_t *)v + ahead + 2 * c->v_dim, (size_t)(C * 32));
-            for (int h = 0; h < 2; h++)
-                for (int i = 0; i < R; i++) {
-                    int32_t pair;
-                    memcpy(&pair, p + (size_t)i * row + j + 2 * h, 4);
-                    for (int k = 0; k < C; k++)
-                        acc[h][i][k] = vi_dot2(
-                            acc[h][i][k], vi_load_s8_pairs(v + h * 2 * c->v_dim + k * 32), pair);
-                }
-        }
+        for (; j < end; j += 4)
+            for (int h = 0; h < 2; h++, v += pair_bytes) {
+                vi value[2 * Q8_COLUMNS];
+                fetch(v + ahead, back_of(ahead), (size_t)(C * 32));
+                for (int k = 0; k < C; k++)
+                    value[k] = vi_load_s8_pairs((const int8_t *)v + k * 32);
+                for (int i = 0; i < R; i++)
+                    for (int k = 0; k < C; k++) {
+                        int32_t pair; /* of the scale that the column has */
+                        memcpy(&pair, p + (size_t)i * row + (col % 32 + k * 16) / 32 * TG_KV_CHUNK + j + 2 * h, 4);
+                        acc[h][i][k] = vi_dot2(acc[h][i][k], value[k], pair);
+                    }
+            }
     }
     for (int i = 0; i < R; i++)
         for (int k = 0; k < C; k++)
             vf_store(o_of(t, r + i) + col + k * 16,
                      vf_mul(vf_from_int(vi_add(acc[0][i][k], acc[1][i][k])),
-                            vf_set1(c->p_scale[i0 + (size_t)(i * n)])));
+                            vf_set1(c->p_scale[i0 + (size_t)i * n + (size_t)((col % 32 + k * 16) / 32)])));
 }
 
 VEC void value_chunk_q8(int r, const int R, const part *t, int b, const int form)
 {
     (void)b, (void)form;
+    const int most = R <= ROWS / 2 ? 2 * Q8_COLUMNS : (int)Q8_COLUMNS;
     int col = 0;
-    for (; col + 16 * Q8_COLUMNS <= t->c->v_dim; col += 16 * Q8_COLUMNS)
-        value_columns_q8(r, R, t, col, Q8_COLUMNS);
+    for (; col + 16 * most <= t->c->v_dim; col += 16 * most)
+        value_columns_q8(r, R, t, col, most);
     for (; col < t->c->v_dim; col += 16)
         value_columns_q8(r, R, t, col, 1);
 }
@@ -414,6 +422,13 @@ static void finish(const float *state, int v_dim, int head_dim, float *out)
 
 /* ---- the chunk ----------------------------------------------------------------------------------- */
 
+/* About 8 KiB: what memory brings while it answers one question. */
+static int blocks_ahead(const tg_chunk *c)
+{
+    size_t bytes = tg_kv_k_block_bytes(c->type_k, c->head_dim), n = (16383 + bytes) / bytes;
+    return n < TG_KV_AHEAD ? (int)n : TG_KV_AHEAD;
+}
+
 /* The keys of the chunk that any of the rows has; false when none has one. */
 static bool key_range(const tg_chunk *c, int r0, int end, int *from, int *to)
 {
@@ -430,7 +445,7 @@ static bool key_range(const tg_chunk *c, int r0, int end, int *from, int *to)
 
 static void absorb_part(const tg_chunk *c, int r0, int end, float *states)
 {
-    part t = {.c = c, .r0 = r0, .end = end, .stream = c->n < WIDEN_ROWS};
+    part t = {.c = c, .r0 = r0, .end = end, .ahead = c->n < WIDEN_ROWS ? blocks_ahead(c) : 0};
     if (!key_range(c, r0, end, &t.from, &t.to))
         return;
     for_blocks(&t, scores_by_form[form_of(c, c->type_k)]);

@@ -43,11 +43,22 @@ VEC vf load_as(const uint8_t *p, const tg_type type)
 }
 
 /* Asks for n_bytes from p on: what will be read next, while there is much to compute. A hardware
- * prefetcher starts anew at each page, and does not know where the next chunk lies. */
-VEC void fetch(const uint8_t *p, size_t n_bytes)
+ * prefetcher starts anew at each page, and does not know where the next chunk lies. A processor that has
+ * too many questions open forgets some, so all is asked for again when it is near: `back` bytes before,
+ * from BACK if there is something to fetch. */
+enum { BACK = 6144 };
+
+VEC void fetch(const uint8_t *p, size_t back, size_t n_bytes)
 {
-    for (size_t i = 0; i < n_bytes; i += 64)
+    for (size_t i = 0; i < n_bytes; i += 64) {
         __builtin_prefetch(p + i);
+        __builtin_prefetch(p + i - back);
+    }
+}
+
+VEC size_t back_of(ptrdiff_t ahead)
+{
+    return ahead ? BACK : 0;
 }
 
 /* ---- scores -------------------------------------------------------------------------------------- */
@@ -84,10 +95,11 @@ VEC void score_groups(const float *q, const int R, const uint8_t *k, const int G
             acc[r][g] = vf_zero();
     const size_t group_bytes = tg_kv_k_group_bytes(type, head_dim);
     const uint8_t *next = k + ahead;
+    const size_t back = back_of(ahead);
     if (type == TG_BF16) {
         vi pair[GROUPS];
         for (int d = 0; d < head_dim; d += 2, k += 64, q += 2 * R, next += 64 * G) {
-            fetch(next, (size_t)(64 * G));
+            fetch(next, back, (size_t)(64 * G));
             for (int g = 0; g < G; g++) {
                 pair[g] = vi_load(k + (size_t)g * group_bytes);
                 key[g] = vf_bf16_first(pair[g]);
@@ -102,7 +114,7 @@ VEC void score_groups(const float *q, const int R, const uint8_t *k, const int G
     } else {
         const size_t step = 16 * size_of(type);
         for (int d = 0; d < head_dim; d++, k += step, q += R, next += (size_t)G * step) {
-            fetch(next, (size_t)G * step);
+            fetch(next, back, (size_t)G * step);
             for (int g = 0; g < G; g++)
                 key[g] = load_as(k + (size_t)g * group_bytes, type);
             score_step(acc, q, R, key, G);
@@ -130,6 +142,7 @@ VEC void value_step(vf acc[ROWS][COLUMNS], const float *p, size_t stride, const 
 VEC void value_columns(const float *p, size_t p_stride, const int R, const uint8_t *v, int from, int to,
                        const int C, const tg_type type, int v_dim, float *o, ptrdiff_t ahead)
 {
+    const size_t back = back_of(ahead);
     vf acc[ROWS][COLUMNS], value[COLUMNS];
     for (int i = 0; i < R; i++)
         for (int c = 0; c < C; c++)
@@ -138,7 +151,7 @@ VEC void value_columns(const float *p, size_t p_stride, const int R, const uint8
         vi pair[COLUMNS];
         v += (size_t)(from / 2) * (size_t)v_dim * 4;
         for (int j = from; j < to; j++, v += (size_t)v_dim * 4) {
-            fetch(v + ahead, (size_t)C * 64);
+            fetch(v + ahead, back, (size_t)C * 64);
             for (int c = 0; c < C; c++)
                 pair[c] = vi_load(v + c * 64);
             if (!(j & 1)) {
@@ -156,7 +169,7 @@ VEC void value_columns(const float *p, size_t p_stride, const int R, const uint8
         const size_t row_bytes = (size_t)v_dim * size_of(type);
         v += (size_t)from * row_bytes;
         for (int j = from; j < to; j++, v += row_bytes) {
-            fetch(v + ahead, (size_t)C * 16 * size_of(type));
+            fetch(v + ahead, back, (size_t)C * 16 * size_of(type));
             for (int c = 0; c < C; c++)
                 value[c] = load_as(v + (size_t)c * 16 * size_of(type), type);
             value_step(acc, p + j, p_stride, R, value, C);
