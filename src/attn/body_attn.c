@@ -74,7 +74,7 @@ VEC void score_groups_dot(const uint32_t *q, const int R, const uint8_t *k, cons
     const uint8_t *next = k + ahead;
     const size_t back = back_of(ahead);
     for (int d = 0; d < n; d++, k += 64, next += 64 * G) {
-        fetch(next, back, (size_t)(64 * G));
+        fetch(R, next, back, (size_t)(64 * G));
         for (int g = 0; g < G; g++)
             key[g] = vi_load(k + (size_t)g * (size_t)n * 64);
         for (int r = 0; r < R; r++)
@@ -105,7 +105,7 @@ VEC void score_groups_q8(const tg_q8 *q, int q_stride, const int R, const uint8_
                 acc[r][g] = vi_set1(-128 * q[r * q_stride].sum);
         for (int i = 0; i < 8; i++, k += 64) {
             for (int g = 0; g < G; g++) {
-                fetch(k + ahead + (size_t)g * group_bytes, back, 64);
+                fetch(R, k + ahead + (size_t)g * group_bytes, back, 64);
                 key[g] = vi_load(k + (size_t)g * group_bytes);
             }
             for (int r = 0; r < R; r++) {
@@ -117,7 +117,7 @@ VEC void score_groups_q8(const tg_q8 *q, int q_stride, const int R, const uint8_
         }
         for (int g = 0; g < G; g++) {
             const uint8_t *at = scales + (size_t)g * group_bytes + (size_t)b * 32;
-            fetch(at + ahead, back, 32);
+            fetch(R, at + ahead, back, 32);
             vf scale = vf_load_f16(at);
             for (int r = 0; r < R; r++)
                 sum[r][g] =
@@ -174,38 +174,63 @@ static int form_of(const tg_chunk *c, tg_type type)
     return type == TG_BF16 && c->dots ? (int)DOT : (int)type;
 }
 
+/* Rows worked on together: those that fetch ahead are fewer (micro.h). */
+static int row_step(const tg_chunk *c)
+{
+    return c->n < WIDEN_ROWS ? ROWS - 1 : ROWS;
+}
+
 /* Each block in turn, for all rows: it stays in the first-level cache meanwhile. */
 static void for_blocks(const part *t, by_rows fn)
 {
+    int step = row_step(t->c);
     for (int b = t->from / TG_KV_BLOCK; b * TG_KV_BLOCK < t->to; b++)
-        for (int r = t->r0; r < t->end; r += ROWS)
-            fn[lower(ROWS, t->end - r)](r, t, b);
+        for (int r = t->r0; r < t->end; r += step)
+            fn[lower(step, t->end - r)](r, t, b);
 }
 
 /* ---- 3. weighted values of float types ----------------------------------------------------------- */
 
-/* value_columns in BF16 products: p in pairs of keys; a key outside from .. to - 1 is masked out. */
+/* Two keys, the second or the first of which `mask` may leave out: it must not be touched. */
+VEC void value_pair_dot(vf acc[ROWS][COLUMNS], const uint16_t *p, const int R, const uint8_t *v, const int C,
+                        const bool masked, uint32_t mask)
+{
+    vi value[COLUMNS];
+    for (int c = 0; c < C; c++) {
+        value[c] = vi_load(v + c * 64);
+        if (masked)
+            value[c] = vi_and(value[c], vi_set1((int32_t)mask));
+    }
+    for (int i = 0; i < R; i++) {
+        int32_t pair;
+        memcpy(&pair, p + i * TG_KV_CHUNK, 4);
+        for (int c = 0; c < C; c++)
+            acc[i][c] = vf_dot_bf16(acc[i][c], value[c], pair);
+    }
+}
+
+/* value_columns in BF16 products: p in pairs of keys. */
 VEC void value_columns_dot(const uint16_t *p, const int R, const uint8_t *v, int from, int to, const int C,
                            int v_dim, float *o, ptrdiff_t ahead)
 {
+    const size_t pair_bytes = (size_t)v_dim * 4, back = back_of(ahead);
     vf acc[ROWS][COLUMNS];
     for (int i = 0; i < R; i++)
         for (int c = 0; c < C; c++)
             acc[i][c] = vf_load(o + (size_t)i * (size_t)v_dim + c * 16);
-    v += (size_t)(from / 2) * (size_t)v_dim * 4;
-    for (int j = from & ~1; j < to; j += 2, v += (size_t)v_dim * 4) {
-        vi mask = vi_set1((int32_t)((j < from ? 0u : 0xffffu) | (j + 1 < to ? 0xffff0000u : 0u)));
-        vi value[COLUMNS];
-        fetch(v + ahead, back_of(ahead), (size_t)(64 * C));
-        for (int c = 0; c < C; c++)
-            value[c] = vi_and(vi_load(v + c * 64), mask);
-        for (int i = 0; i < R; i++) {
-            int32_t pair;
-            memcpy(&pair, p + i * TG_KV_CHUNK + j, 4);
-            for (int c = 0; c < C; c++)
-                acc[i][c] = vf_dot_bf16(acc[i][c], value[c], pair);
-        }
+    int j = from & ~1, end = to & ~1;
+    v += (size_t)(j / 2) * pair_bytes;
+    if (j < from && j < end) {
+        value_pair_dot(acc, p + j, R, v, C, true, 0xffff0000u);
+        j += 2;
+        v += pair_bytes;
     }
+    for (; j < end; j += 2, v += pair_bytes) {
+        fetch(R, v + ahead, back, (size_t)(64 * C));
+        value_pair_dot(acc, p + j, R, v, C, false, 0);
+    }
+    if (j < to && j + 1 >= from)
+        value_pair_dot(acc, p + j, R, v, C, true, j < from ? 0 : 0xffffu);
     for (int i = 0; i < R; i++)
         for (int c = 0; c < C; c++)
             vf_store(o + (size_t)i * (size_t)v_dim + c * 16, acc[i][c]);
@@ -267,7 +292,7 @@ static void round_rows(const part *t)
     for (int r = t->r0; r < t->end; r++) {
         uint16_t *p = t->c->p_bf16 + (size_t)(r - t->r0) * TG_KV_CHUNK;
         for (int g = t->from / 16; g * 16 < t->to; g++)
-            vi_store_s16((int16_t *)p + g * 16, vi_to_bf16(vf_load(scores_of(t, r) + g * 16)));
+            vf_store_bf16(p + g * 16, vf_load(scores_of(t, r) + g * 16));
     }
 }
 
@@ -276,35 +301,36 @@ static void round_rows(const part *t)
 /* p times the values' scales as 15-bit fixed point: relative to the largest product of the chunk, a step
  * is 2^-15, far below that of the values' own codes, and 256 products of it with a code fit 32 bits.
  * Returns the largest / 32767. */
-VEC float fix_row(const part *t, int r, int scale, int16_t *out)
+static __attribute__((noinline)) float fix_row(const part *t, const float *p, int scale, int16_t *out)
 {
-    const float *p = scores_of(t, r);
     size_t at = (size_t)TG_KV_BLOCK * (size_t)t->c->v_dim + (size_t)scale * TG_KV_BLOCK * 2;
-    int first = t->from / 16, last = (t->to - 1) / 16;
+    int first = t->from / TG_KV_BLOCK, end = (t->to + TG_KV_BLOCK - 1) / TG_KV_BLOCK;
     float x[TG_KV_CHUNK];
     vf most = vf_zero(), taint = vf_zero(); /* 0, or NaN where a scale is: codes could not show it */
-    for (int g = first; g <= last; g++) {
-        vf weight = vf_load(p + g * 16);
-        vf v = vf_mul(weight, vf_load_f16(t->c->v[g / 4] + at + (size_t)(g % 4) * 32));
-        v = vf_if_less(vf_zero(), weight, v, vf_zero()); /* what is no key may have any scale */
-        most = vf_max(most, v);
-        taint = vf_fma(v, vf_zero(), taint);
-        vf_store(x + g * 16, v);
+    for (int b = first; b < end; b++) {
+        const uint8_t *scales = t->c->v[b] + at;
+        for (int j = 0; j < TG_KV_BLOCK; j += 16) {
+            vf weight = vf_load(p + b * TG_KV_BLOCK + j), v = vf_mul(weight, vf_load_f16(scales + j * 2));
+            v = vf_if_less(vf_zero(), weight, v, vf_zero()); /* what is no key may have any scale */
+            most = vf_max(most, v);
+            taint = vf_fma(v, vf_zero(), taint);
+            vf_store(x + b * TG_KV_BLOCK + j, v);
+        }
     }
     float largest = vf_hmax(most);
     vf inverse = vf_set1(largest > 1e-30f ? 32767.0f / largest : 0.0f);
-    for (int g = first; g <= last; g++)
-        vi_store_s16(out + g * 16, vi_from_float(vf_mul(vf_load(x + g * 16), inverse)));
+    for (int j = first * TG_KV_BLOCK; j < end * TG_KV_BLOCK; j += 16)
+        vi_store_s16(out + j, vi_from_float(vf_mul(vf_load(x + j), inverse)));
     return largest / 32767.0f + vf_sum(taint);
 }
 
-/* Groups of the part in which a row has no key hold old scores: weights of 0. */
+/* Groups of the part's blocks in which a row has no key hold old scores: weights of 0. */
 static void clear_outside(const part *t, int r)
 {
     int lo = t->c->lo[r], hi = t->c->hi[r];
-    for (int g = t->from / 16; g * 16 < t->to; g++)
-        if (g * 16 + 16 <= lo || g * 16 >= hi)
-            vf_store(scores_of(t, r) + g * 16, vf_zero());
+    for (int j = t->from / TG_KV_BLOCK * TG_KV_BLOCK; j % TG_KV_BLOCK || j < t->to; j += 16)
+        if (j + 16 <= lo || j >= hi)
+            vf_store(scores_of(t, r) + j, vf_zero());
 }
 
 static void fix_rows(const part *t)
@@ -315,7 +341,7 @@ static void fix_rows(const part *t)
         clear_outside(t, r);
         for (int s = 0; s < n; s++) {
             size_t i = (size_t)(r - t->r0) * (size_t)n + (size_t)s;
-            c->p_scale[i] = fix_row(t, r, s, c->p_fixed + i * TG_KV_CHUNK);
+            c->p_scale[i] = fix_row(t, scores_of(t, r), s, c->p_fixed + i * TG_KV_CHUNK);
         }
     }
 }
@@ -340,7 +366,7 @@ VEC void value_columns_q8(int r, const int R, const part *t, int col, const int 
         for (; j < end; j += 4)
             for (int h = 0; h < 2; h++, v += pair_bytes) {
                 vi value[2 * Q8_COLUMNS];
-                fetch(v + ahead, back_of(ahead), (size_t)(C * 32));
+                fetch(R, v + ahead, back_of(ahead), (size_t)(C * 32));
                 for (int k = 0; k < C; k++)
                     value[k] = vi_load_s8_pairs((const int8_t *)v + k * 32);
                 for (int i = 0; i < R; i++)
@@ -376,8 +402,8 @@ static void values(const part *t)
     const tg_chunk *c = t->c;
     if (c->type_v == TG_Q8_0) {
         fix_rows(t);
-        for (int r = t->r0; r < t->end; r += ROWS)
-            values_q8_0[lower(ROWS, t->end - r)](r, t, 0);
+        for (int r = t->r0, step = row_step(c); r < t->end; r += step)
+            values_q8_0[lower(step, t->end - r)](r, t, 0);
         return;
     }
     int form = form_of(c, c->type_v);
@@ -502,7 +528,7 @@ static void prepare(const tg_chunk *c)
     int n = tg_kv_scales(c->head_dim), half = (c->head_dim + 1) / 2;
     bool dots = form_of(c, c->type_k) == DOT;
     if (c->type_k != TG_Q8_0 && !dots) {
-        pack_rows(c->q, c->n, c->head_dim, c->q_packed);
+        pack_rows(c->q, c->n, c->head_dim, row_step(c), c->q_packed);
         return;
     }
     for (int r = 0; r < c->n; r++)

@@ -119,7 +119,7 @@ static void put_out(const tg_ref *t, int r, const float *o, float l)
 static void safe(tg_ref *t)
 {
     int n_keys = max_of(t->n_keys, 0, t->n);
-    pack_rows(t->q, t->n, t->kv->head_dim, t->packed);
+    pack_rows(t->q, t->n, t->kv->head_dim, ROWS, t->packed);
     all_scores(t, 0, n_keys);
     for (int r = 0; r < t->n; r++)
         if (t->n_keys[r] > 0)
@@ -138,7 +138,7 @@ static tg_ref one_row(const tg_ref *t, int r)
     u.out += r;
     u.n_keys += r;
     u.n = 1;
-    pack_rows(u.q, 1, u.kv->head_dim, u.packed);
+    pack_rows(u.q, 1, u.kv->head_dim, ROWS, u.packed);
     return u;
 }
 
@@ -248,7 +248,7 @@ VEC void weights(const tg_ref *t, const float *ms, const float *ls, const bool n
 VEC void tiles(tg_ref *t, const bool normalised)
 {
     int v_dim = t->kv->v_dim;
-    pack_rows(t->q, t->n, t->kv->head_dim, t->packed);
+    pack_rows(t->q, t->n, t->kv->head_dim, ROWS, t->packed);
     begin(t);
     for (int end = 0; next_tile(t, &end);) {
         float ms[TG_REF_ROWS], ls[TG_REF_ROWS], wa[TG_REF_ROWS], wb[TG_REF_ROWS];
@@ -292,7 +292,7 @@ static void flash2(tg_ref *t)
         m[r] = -INFINITY;
         l[r] = 0.0f;
     }
-    pack_rows(t->q, t->n, t->kv->head_dim, t->packed);
+    pack_rows(t->q, t->n, t->kv->head_dim, ROWS, t->packed);
     clear(t);
     for (int end = 0; next_tile(t, &end);) {
         for (int r = 0; r < t->n; r++) {

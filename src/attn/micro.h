@@ -45,12 +45,13 @@ VEC vf load_as(const uint8_t *p, const tg_type type)
 /* Asks for n_bytes from p on: what will be read next, while there is much to compute. A hardware
  * prefetcher starts anew at each page, and does not know where the next chunk lies. A processor that has
  * too many questions open forgets some, so all is asked for again when it is near: `back` bytes before,
- * from BACK if there is something to fetch. */
+ * from BACK if there is something to fetch. With all ROWS there is too much to compute for memory to be
+ * the limit. */
 enum { BACK = 6144 };
 
-VEC void fetch(const uint8_t *p, size_t back, size_t n_bytes)
+VEC void fetch(const int R, const uint8_t *p, size_t back, size_t n_bytes)
 {
-    for (size_t i = 0; i < n_bytes; i += 64) {
+    for (size_t i = 0; i < n_bytes && R < ROWS; i += 64) {
         __builtin_prefetch(p + i);
         __builtin_prefetch(p + i - back);
     }
@@ -63,12 +64,12 @@ VEC size_t back_of(ptrdiff_t ahead)
 
 /* ---- scores -------------------------------------------------------------------------------------- */
 
-/* Rows as score_groups reads them: blocks of up to ROWS rows, each [head_dim][rows of the block]. Row r
- * of n, a multiple of ROWS, begins a block at packed + r * head_dim. */
-static inline void pack_rows(const float *const *q, int n, int head_dim, float *packed)
+/* Rows as score_groups reads them: blocks of up to `step` rows, each [head_dim][rows of the block]. Row r
+ * of n, a multiple of `step`, begins a block at packed + r * head_dim. */
+static inline void pack_rows(const float *const *q, int n, int head_dim, int step, float *packed)
 {
-    for (int r = 0; r < n; r += ROWS) {
-        int R = n - r < ROWS ? n - r : ROWS;
+    for (int r = 0; r < n; r += step) {
+        int R = n - r < step ? n - r : step;
         for (int i = 0; i < R; i++)
             for (int d = 0; d < head_dim; d++)
                 packed[(size_t)r * (size_t)head_dim + (size_t)(d * R + i)] = q[r + i][d];
@@ -99,7 +100,7 @@ VEC void score_groups(const float *q, const int R, const uint8_t *k, const int G
     if (type == TG_BF16) {
         vi pair[GROUPS];
         for (int d = 0; d < head_dim; d += 2, k += 64, q += 2 * R, next += 64 * G) {
-            fetch(next, back, (size_t)(64 * G));
+            fetch(R, next, back, (size_t)(64 * G));
             for (int g = 0; g < G; g++) {
                 pair[g] = vi_load(k + (size_t)g * group_bytes);
                 key[g] = vf_bf16_first(pair[g]);
@@ -114,7 +115,7 @@ VEC void score_groups(const float *q, const int R, const uint8_t *k, const int G
     } else {
         const size_t step = 16 * size_of(type);
         for (int d = 0; d < head_dim; d++, k += step, q += R, next += (size_t)G * step) {
-            fetch(next, back, (size_t)G * step);
+            fetch(R, next, back, (size_t)G * step);
             for (int g = 0; g < G; g++)
                 key[g] = load_as(k + (size_t)g * group_bytes, type);
             score_step(acc, q, R, key, G);
@@ -151,7 +152,7 @@ VEC void value_columns(const float *p, size_t p_stride, const int R, const uint8
         vi pair[COLUMNS];
         v += (size_t)(from / 2) * (size_t)v_dim * 4;
         for (int j = from; j < to; j++, v += (size_t)v_dim * 4) {
-            fetch(v + ahead, back, (size_t)C * 64);
+            fetch(R, v + ahead, back, (size_t)C * 64);
             for (int c = 0; c < C; c++)
                 pair[c] = vi_load(v + c * 64);
             if (!(j & 1)) {
@@ -169,7 +170,7 @@ VEC void value_columns(const float *p, size_t p_stride, const int R, const uint8
         const size_t row_bytes = (size_t)v_dim * size_of(type);
         v += (size_t)from * row_bytes;
         for (int j = from; j < to; j++, v += row_bytes) {
-            fetch(v + ahead, back, (size_t)C * 16 * size_of(type));
+            fetch(R, v + ahead, back, (size_t)C * 16 * size_of(type));
             for (int c = 0; c < C; c++)
                 value[c] = load_as(v + (size_t)c * 16 * size_of(type), type);
             value_step(acc, p + j, p_stride, R, value, C);
@@ -223,7 +224,7 @@ VEC void mask_ends(float *s, int lo, int hi)
 
 /* The maximum of the scores lo .. hi - 1 (lo < hi) of a row; lanes of the outer groups that are no keys
  * become -inf. */
-VEC float row_max(float *s, int lo, int hi, float cap)
+static __attribute__((noinline, unused)) float row_max(float *s, int lo, int hi, float cap)
 {
     int from = lo / 16 * 16;
     vf most = vf_set1(-INFINITY);
@@ -236,7 +237,7 @@ VEC float row_max(float *s, int lo, int hi, float cap)
 }
 
 /* p = e^(s - m) in place for all groups that hold keys; returns their sum, in 16 lanes with a fixed tree. */
-VEC float row_exps(float *s, int lo, int hi, float m)
+static __attribute__((noinline, unused)) float row_exps(float *s, int lo, int hi, float m)
 {
     /* Nothing above -inf: every p is 0 (or NaN, which must show), and so is the sum. */
     vf shift = vf_set1(m == -INFINITY ? 0.0f : m), sum = vf_zero();

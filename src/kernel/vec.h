@@ -43,6 +43,7 @@ VEC vf vf_sub(vf a, vf b) { return _mm512_sub_ps(a, b); }
 VEC vf vf_mul(vf a, vf b) { return _mm512_mul_ps(a, b); }
 VEC vf vf_div(vf a, vf b) { return _mm512_div_ps(a, b); }
 VEC vf vf_fma(vf a, vf b, vf c) { return _mm512_fmadd_ps(a, b, c); }
+VEC vf vf_fms(vf a, vf b, vf c) { return _mm512_fmsub_ps(a, b, c); } /* a b - c */
 VEC vf vf_max(vf a, vf b) { return _mm512_max_ps(a, b); } /* a > b ? a : b */
 VEC vf vf_min(vf a, vf b) { return _mm512_min_ps(a, b); } /* a < b ? a : b */
 VEC vf vf_abs(vf a) { return _mm512_abs_ps(a); }
@@ -129,6 +130,13 @@ VEC vf vf_dot_bf16(vf acc, vi x, int32_t b2)
     __asm__("vdpbf16ps %2, %1, %0" : "+v"(acc) : "v"(x), "v"(_mm512_set1_epi32(b2)));
     return acc;
 }
+/* bfloat16 to nearest, ties to even; with the same processors */
+VEC void vf_store_bf16(uint16_t *p, vf a)
+{
+    __m256i h;
+    __asm__("vcvtneps2bf16 %1, %0" : "=v"(h) : "v"(a));
+    _mm256_storeu_si256((__m256i *)p, h);
+}
 /* a bit for each lane, set unless a <= b: for NaN too */
 VEC unsigned vf_not_le(vf a, vf b) { return _mm512_cmp_ps_mask(a, b, _CMP_NLE_UQ); }
 
@@ -163,6 +171,7 @@ VEC vf vf_sub(vf a, vf b) { return VF2(_mm256_sub_ps(a.l, b.l), _mm256_sub_ps(a.
 VEC vf vf_mul(vf a, vf b) { return VF2(_mm256_mul_ps(a.l, b.l), _mm256_mul_ps(a.h, b.h)); }
 VEC vf vf_div(vf a, vf b) { return VF2(_mm256_div_ps(a.l, b.l), _mm256_div_ps(a.h, b.h)); }
 VEC vf vf_fma(vf a, vf b, vf c) { return VF2(_mm256_fmadd_ps(a.l, b.l, c.l), _mm256_fmadd_ps(a.h, b.h, c.h)); }
+VEC vf vf_fms(vf a, vf b, vf c) { return VF2(_mm256_fmsub_ps(a.l, b.l, c.l), _mm256_fmsub_ps(a.h, b.h, c.h)); }
 VEC vf vf_max(vf a, vf b) { return VF2(_mm256_max_ps(a.l, b.l), _mm256_max_ps(a.h, b.h)); }
 VEC vf vf_min(vf a, vf b) { return VF2(_mm256_min_ps(a.l, b.l), _mm256_min_ps(a.h, b.h)); }
 VEC vf vf_abs(vf a)
@@ -323,6 +332,7 @@ VEC vf vf_sub(vf a, vf b) { vf r; LANES r.f[i] = a.f[i] - b.f[i]; return r; }
 VEC vf vf_mul(vf a, vf b) { vf r; LANES r.f[i] = a.f[i] * b.f[i]; return r; }
 VEC vf vf_div(vf a, vf b) { vf r; LANES r.f[i] = a.f[i] / b.f[i]; return r; }
 VEC vf vf_fma(vf a, vf b, vf c) { vf r; LANES r.f[i] = fmaf(a.f[i], b.f[i], c.f[i]); return r; }
+VEC vf vf_fms(vf a, vf b, vf c) { vf r; LANES r.f[i] = fmaf(a.f[i], b.f[i], -c.f[i]); return r; }
 VEC vf vf_max(vf a, vf b) { vf r; LANES r.f[i] = a.f[i] > b.f[i] ? a.f[i] : b.f[i]; return r; }
 VEC vf vf_min(vf a, vf b) { vf r; LANES r.f[i] = a.f[i] < b.f[i] ? a.f[i] : b.f[i]; return r; }
 VEC vf vf_abs(vf a) { vf r; LANES r.f[i] = fabsf(a.f[i]); return r; }
@@ -452,6 +462,11 @@ VEC vi vi_to_bf16(vf x)
 }
 
 #if TG_ISA_LEVEL != TG_ISA_avx512
+VEC void vf_store_bf16(uint16_t *p, vf a)
+{
+    vi_store_s16((int16_t *)p, vi_to_bf16(a));
+}
+
 VEC vf vf_dot_bf16(vf acc, vi x, int32_t b2)
 {
     vi b = vi_set1(b2);
@@ -479,7 +494,7 @@ VEC vf vf_whole_log2(vf x)
 VEC vf vf_exp(vf x)
 {
     vf t = vf_min(vf_set1(88.0f), vf_max(vf_set1(-87.0f), x)), n = vf_whole_log2(t);
-    vf r = vf_fma(t, vf_set1(1.442695041f), vf_sub(vf_zero(), n));
+    vf r = vf_fms(t, vf_set1(1.442695041f), n);
     r = vf_fma(t, vf_set1(1.925963033e-08f), r); /* the rest of log2 e */
     vf p = vf_set1(1.535324700e-04f);
     p = vf_fma(p, r, vf_set1(1.339900307e-03f));
@@ -495,7 +510,7 @@ VEC vf vf_exp(vf x)
 VEC vf vf_weight(vf x)
 {
     vf t = vf_max(vf_set1(-87.0f), x), n = vf_whole_log2(t);
-    vf r = vf_fma(t, vf_set1(1.442695041f), vf_sub(vf_zero(), n));
+    vf r = vf_fms(t, vf_set1(1.442695041f), n);
     vf p = vf_set1(1.326459227e-03f);
     p = vf_fma(p, r, vf_set1(9.671619162e-03f));
     p = vf_fma(p, r, vf_set1(5.550735071e-02f));
