@@ -289,13 +289,15 @@ static double scratch_of(const problem *p)
     return (double)tg_attn_strategy_scratch(p->strategy, p->a.n, p->n_keys, p->a.n_head, p->a.kv.n_head_kv, DIM);
 }
 
-/* Reports a timed problem; its outputs must be the ones of this strategy (they all are within error). */
+/* Reports a timed problem. */
 static void report(const char *section, const char *variant, timed *t)
 {
     const problem *p = t->arg;
     bool decode = p->a.n == 1;
-    t->inner = 1;
-    run_once(t);
+    problem first = *p; /* layer 0 by this strategy: others have written over it */
+    first.n_layer = 1;
+    timed again = {.team = t->team, .step = attend, .arg = &first, .inner = 1};
+    run_once(&again);
     const figure f = {section, t->name, variant, (double)p->n_keys, (double)tg_team_size(t->team), t->seconds,
                       decode ? (double)p->n_keys * p->n_layer * p->a.kv.n_head_kv : pairs(p),
                       cache_bytes(p), 4.0 * DIM * pairs(p), t->bytes, error_of(p), scratch_of(p)};
@@ -366,11 +368,11 @@ static void gemm(const tg_worker *w, void *arg)
 static void read_cache(const tg_worker *w, void *arg)
 {
     const problem *p = arg;
-    static unsigned volatile sink;
     size_t k = (size_t)p->n_layer * p->k_layer / (size_t)w->size / 256 * 256;
     size_t v = (size_t)p->n_layer * p->v_layer / (size_t)w->size / 256 * 256;
-    sink = tg_vector()->read_all(p->a.kv.k + (size_t)w->rank * k, k) ^
-           tg_vector()->read_all(p->a.kv.v + (size_t)w->rank * v, v);
+    unsigned all = tg_vector()->read_all(p->a.kv.k + (size_t)w->rank * k, k) ^
+                   tg_vector()->read_all(p->a.kv.v + (size_t)w->rank * v, v);
+    *(volatile unsigned *)w->scratch = all; /* so that nobody can leave the reading out */
 }
 
 /* ---- sections: softmax ------------------------------------------------------------------------------ */
@@ -620,15 +622,21 @@ static void section_low(void)
         measure(t, count, bench.runs);
         for (int k = 0; k < count; k++)
             report("low", decode ? "decode" : "prefill", &t[k]);
+        static char text[2][100 + 2 * 30];
+        double best = 0;
+        char *line = text[decode];
+        int at = 0;
         for (int k = 3; k < count; k++) {
             double f32 = ratio(&t[0], &t[k], bench.runs), f16 = ratio(&t[1], &t[k], bench.runs);
-            static char text[2][2][64];
-            snprintf(text[decode][k - 3], 64, "%s, %s: ≥ 1.5 × f32 and f16", decode ? "decode" : "prefill", form[k].name);
-            snprintf(add_claim("low precision: 1.5–2×, at 16,384", text[decode][k - 3], fmin(f32, f16) >= 1.5,
-                               decode ? "memory: 8.5 bits a number instead of 16 or 32"
-                                      : "multiply-adds of P V and the exponentials")
-                         ->measured, 160, "%.2f × f32, %.2f × f16", f32, f16);
+            best = fmax(best, fmin(f32, f16));
+            at += snprintf(line + at, sizeof *text - (size_t)at, "%s%s %.2f × f32, %.2f × f16", k > 3 ? "; " : "",
+                           form[k].name, f32, f16);
         }
+        claim *c = add_claim("low precision: 1.5–2×, at 16,384",
+                             decode ? "decode: ≥ 1.5 × f32 and f16" : "prefill: ≥ 1.5 × f32 and f16", best >= 1.5,
+                             decode ? "memory: 8.5 bits a number instead of 16 or 32"
+                                    : "the exponentials, which no format makes cheaper");
+        snprintf(c->measured, sizeof c->measured, "%.159s", line);
         for (int k = 0; k < count; k++)
             problem_free(&p[k]);
     }
@@ -756,17 +764,17 @@ enum { N_SECTIONS = sizeof sections / sizeof *sections };
 
 static size_t last_cache_bytes(void)
 {
-    long n = sysconf(_SC_LEVEL3_CACHE_SIZE);
-    return n > 0 ? (size_t)n : (size_t)32 << 20;
+    unsigned long kib = 0;
+    FILE *f = fopen("/sys/devices/system/cpu/cpu0/cache/index3/size", "r");
+    if (f && fscanf(f, "%luK", &kib) != 1)
+        kib = 0;
+    if (f)
+        fclose(f);
+    return (kib ? kib : 32768) << 10;
 }
 
 static void print_claims(void)
 {
-    int width[3] = {0};
-    for (int i = 0; i < n_claims; i++) {
-        int n = (int)strlen(claims[i].measured);
-        width[0] = n > width[0] ? n : width[0];
-    }
     printf("\n| claim of the papers, on their hardware | goal here | measured | | bounded by |\n"
            "| --- | --- | --- | --- | --- |\n");
     for (int i = 0; i < n_claims; i++)

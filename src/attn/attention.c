@@ -71,13 +71,11 @@ static size_t lay_out(scratch *s, char *base, int rows, int head_dim)
     TG_PLACE(s->q, base, at, n);
     TG_PLACE(s->lo, base, at, n);
     TG_PLACE(s->hi, base, at, n);
-    TG_PLACE(c->q_packed, base, at, n * (size_t)head_dim);
+    TG_PLACE(c->q_rows, base, at, n * (size_t)head_dim);
     TG_PLACE(c->q8, base, at, n * n_scales);
     TG_PLACE(c->q_bf16, base, at, n * (size_t)((head_dim + 1) / 2));
-    TG_PLACE(c->m, base, at, sub);
-    TG_PLACE(c->l, base, at, sub);
     TG_PLACE(c->scores, base, at, sub * TG_KV_CHUNK);
-    TG_PLACE(c->o, base, at, sub * (size_t)v_dim);
+    TG_PLACE(c->states, base, at, sub * tg_attn_state_floats(v_dim));
     TG_PLACE(c->wide_k, base, at, TG_KV_CHUNK * (size_t)head_dim);
     TG_PLACE(c->wide_v, base, at, TG_KV_CHUNK * (size_t)v_dim);
     TG_PLACE(c->p_fixed, base, at, sub * n_scales * TG_KV_CHUNK);
@@ -104,10 +102,12 @@ typedef struct range {
     int from, end;
 } range;
 
-static range range_of(const tg_attn *a, const tg_attn_row *row, int which)
+static inline range range_of(const tg_attn *a, const tg_attn_row *row, int which)
 {
     const tg_attn_mods *mods = &a->mods;
-    int end = row->pos + 1, from = mods->window > 0 && end > mods->window ? end - mods->window : 0;
+    if (mods->window <= 0)
+        return (range){0, which == WINDOW ? row->pos + 1 : 0};
+    int end = row->pos + 1, from = end > mods->window ? end - mods->window : 0;
     if (from <= mods->keep)
         return which == KEPT ? (range){0, 0} : (range){0, end};
     return which == KEPT ? (range){0, mods->keep} : (range){from, end};
@@ -121,6 +121,8 @@ typedef struct tile {
     int first, end, head;     /* head: of K and V */
     int group, n;             /* query rows: token-major, n = tokens * group */
     range chunks[N_RANGES];   /* that any row has keys in, by the row's ranges */
+    int last_block;           /* of the sequence, that any row has keys in */
+    unsigned lanes;           /* a bit for each that has a chunk */
 } tile;
 
 static int tile_end(const tg_attn *a, int first, int tokens)
@@ -131,12 +133,11 @@ static int tile_end(const tg_attn *a, int first, int tokens)
     return end;
 }
 
-static tile tile_make(const tg_attn *a, int first, int end, int head)
+static void tile_make(tile *t, const tg_attn *a, int first, int end, int head, int group)
 {
-    tile t = {.a = a, .first = first, .end = end, .head = head, .group = a->n_head / a->kv.n_head_kv};
-    t.n = (end - first) * t.group;
-    for (int which = 0; which < N_RANGES; which++) {
-        range *all = &t.chunks[which];
+    *t = (tile){.a = a, .first = first, .end = end, .head = head, .group = group, .n = (end - first) * group};
+    for (int which = a->mods.window > 0 ? KEPT : WINDOW; which < N_RANGES; which++) {
+        range *all = &t->chunks[which];
         for (int i = first; i < end; i++) {
             range r = range_of(a, &a->row[i], which);
             if (r.from >= r.end)
@@ -145,9 +146,12 @@ static tile tile_make(const tg_attn *a, int first, int end, int head)
             bool none = all->from >= all->end;
             all->from = none || c.from < all->from ? c.from : all->from;
             all->end = none || c.end > all->end ? c.end : all->end;
+            int last = (r.end - 1) / TG_KV_BLOCK;
+            t->last_block = last > t->last_block ? last : t->last_block;
         }
+        for (int c = all->from; c < all->end && c < all->from + TG_ATTN_LANES; c++)
+            t->lanes |= 1u << (c & (TG_ATTN_LANES - 1));
     }
-    return t;
 }
 
 static bool in_range(range r, int i)
@@ -155,12 +159,12 @@ static bool in_range(range r, int i)
     return i >= r.from && i < r.end;
 }
 
-/* The floats of query row i of the tile in q or out. */
-static size_t row_offset(const tile *t, int i)
+/* The floats of the tile's first query row in q or out; those of its other heads follow, and those of
+ * the next token are a->n_head heads further. */
+static size_t first_offset(const tile *t)
 {
     const tg_attn *a = t->a;
-    size_t token = (size_t)(t->first + i / t->group), head = (size_t)(t->head * t->group + i % t->group);
-    return (token * (size_t)a->n_head + head) * (size_t)a->kv.head_dim;
+    return ((size_t)t->first * (size_t)a->n_head + (size_t)(t->head * t->group)) * (size_t)a->kv.head_dim;
 }
 
 /* ---- lanes --------------------------------------------------------------------------------------- */
@@ -169,14 +173,17 @@ static void prepare(const tile *t, scratch *s)
 {
     const tg_kv_view *kv = &t->a->kv;
     tg_chunk *c = &s->chunk;
-    for (int i = 0; i < t->n; i++)
-        s->q[i] = t->a->q + row_offset(t, i);
+    const float *q = t->a->q + first_offset(t);
+    for (int i = 0; i < t->n; q += (size_t)(t->a->n_head * kv->head_dim))
+        for (int h = 0; h < t->group; h++, i++)
+            s->q[i] = q + (size_t)(h * kv->head_dim);
     c->type_k = kv->type_k;
     c->type_v = kv->type_v;
     c->dots = t->a->dots;
     c->head_dim = kv->head_dim;
     c->v_dim = kv->v_dim;
     c->soft_cap = t->a->mods.soft_cap;
+    c->stream = t->chunks[WINDOW].end - t->chunks[WINDOW].from > 1;
     c->n = t->n;
     c->q = s->q;
     c->lo = s->lo;
@@ -190,39 +197,31 @@ static void absorb_chunk(const tile *t, int c, int next, int which, scratch *s, 
     const tg_attn *a = t->a;
     const tg_kv_view *kv = &a->kv;
     int base = c * TG_KV_CHUNK, last = 0;
-    for (int i = 0; i < t->n; i++) {
-        range r = range_of(a, &a->row[t->first + i / t->group], which);
+    for (int token = t->first, i = 0; token < t->end; token++) {
+        range r = range_of(a, &a->row[token], which);
         int lo = r.from - base, hi = r.end - base;
-        s->lo[i] = lo < 0 ? 0 : lo;
-        s->hi[i] = hi > TG_KV_CHUNK ? TG_KV_CHUNK : hi < 0 ? 0 : hi;
-        last = s->hi[i] > last ? s->hi[i] : last;
+        lo = lo < 0 ? 0 : lo;
+        hi = hi > TG_KV_CHUNK ? TG_KV_CHUNK : hi < 0 ? 0 : hi;
+        last = hi > last ? hi : last;
+        for (int h = 0; h < t->group; h++, i++) {
+            s->lo[i] = lo;
+            s->hi[i] = hi;
+        }
     }
     const int32_t *block = a->seq[a->row[t->first].seq].block;
     const uint8_t *k = kv->k + (size_t)t->head * kv->k_head_stride;
     const uint8_t *v = kv->v + (size_t)t->head * kv->v_head_stride;
     bool more = in_range(t->chunks[WINDOW], next);
-    for (int i = 0; i < TG_KV_CHUNK_BLOCKS; i++) {
-        size_t b = (size_t)block[c * TG_KV_CHUNK_BLOCKS + (i * TG_KV_BLOCK < last ? i : 0)];
+    for (int i = 0; i < TG_KV_CHUNK_BLOCKS && i * TG_KV_BLOCK < last; i++) {
+        size_t b = (size_t)block[c * TG_KV_CHUNK_BLOCKS + i];
         s->chunk.k[i] = k + b * kv->k_block_stride;
         s->chunk.v[i] = v + b * kv->v_block_stride;
-        s->chunk.next_k[i] =
-            more ? k + (size_t)block[next * TG_KV_CHUNK_BLOCKS + i] * kv->k_block_stride : NULL;
     }
+    for (int i = 0; i < TG_KV_CHUNK_BLOCKS && s->chunk.stream; i++)
+        s->chunk.next_k[i] = more && next * TG_KV_CHUNK_BLOCKS + i <= t->last_block
+                                 ? k + (size_t)block[next * TG_KV_CHUNK_BLOCKS + i] * kv->k_block_stride
+                                 : NULL;
     tg_attn_table()->absorb(&s->chunk, states);
-}
-
-/* The first chunk of the lane at or behind `from`. */
-static int lane_first(int lane, int from)
-{
-    return from + ((lane - from) & (TG_ATTN_LANES - 1));
-}
-
-static bool lane_empty(const tile *t, int lane)
-{
-    for (int which = 0; which < N_RANGES; which++)
-        if (lane_first(lane, t->chunks[which].from) < t->chunks[which].end)
-            return false;
-    return true;
 }
 
 /* Lanes lane .. lane + n - 1 of a tile, all their chunks in ascending order: neighbouring lanes read
@@ -257,12 +256,14 @@ static float *merge_tree(const tile *t, int from, int n, float *done, scratch *s
 {
     int v_dim = t->a->kv.v_dim;
     size_t size = (size_t)t->n * tg_attn_state_floats(v_dim);
-    if (n == 1) {
-        if (lane_empty(t, from))
-            return NULL;
+    unsigned mine = t->lanes >> from & ((1u << n) - 1);
+    if (!mine)
+        return NULL;
+    if (!(mine & (mine - 1))) { /* a single lane */
+        int lane = from + __builtin_ctz(mine);
         if (done)
-            return done + (size_t)from * size;
-        run_lanes(t, from, 1, s, free);
+            return done + (size_t)lane * size;
+        run_lanes(t, lane, 1, s, free);
         return free;
     }
     float *a = merge_tree(t, from, n / 2, done, s, free);
@@ -279,16 +280,19 @@ static void finish_all(const tile *t, scratch *s, float *states)
     const float *sink = t->a->mods.sink;
     if (!states)
         begin_all(states = s->states, t->n, kv->v_dim);
-    tg_attn_begin(s->sink, kv->v_dim);
-    for (int i = 0; i < t->n; i++) {
-        float *state = states + (size_t)i * tg_attn_state_floats(kv->v_dim);
-        if (sink) {
-            s->sink[kv->v_dim] = sink[t->head * t->group + i % t->group];
-            s->sink[kv->v_dim + 1] = 1.0f;
-            tg_attn_table()->merge(state, s->sink, kv->v_dim);
+    if (sink)
+        tg_attn_begin(s->sink, kv->v_dim);
+    float *out = t->a->out + first_offset(t);
+    for (int i = 0; i < t->n; out += (size_t)(t->a->n_head * kv->head_dim))
+        for (int h = 0; h < t->group; h++, i++) {
+            float *state = states + (size_t)i * tg_attn_state_floats(kv->v_dim);
+            if (sink) {
+                s->sink[kv->v_dim] = sink[t->head * t->group + h];
+                s->sink[kv->v_dim + 1] = 1.0f;
+                tg_attn_table()->merge(state, s->sink, kv->v_dim);
+            }
+            tg_attn_table()->finish(state, kv->v_dim, kv->head_dim, out + (size_t)(h * kv->head_dim));
         }
-        tg_attn_table()->finish(state, kv->v_dim, kv->head_dim, t->a->out + row_offset(t, i));
-    }
 }
 
 /* ---- schedules ----------------------------------------------------------------------------------- */
@@ -337,16 +341,17 @@ static int count_tiles(const tg_attn *a, int tokens)
 /* Goes through all units of a phase and does those that this thread draws. */
 static void run_phase(const tg_worker *w, const tg_attn *a, enum phase phase, scratch *s)
 {
-    int tokens = tile_tokens(a->n_head / a->kv.n_head_kv);
+    int group = a->n_head / a->kv.n_head_kv, tokens = tile_tokens(group);
     int step = phase == LANES ? lanes_together(w, count_tiles(a, tokens)) : TG_ATTN_LANES;
     size_t unit = 0, mine = tg_take(w);
+    tile t;
     for (int first = 0, end; first < a->n; first = end) {
         end = tile_end(a, first, tokens);
         for (int head = 0; head < a->kv.n_head_kv; head++) {
             for (int lane = 0; lane < TG_ATTN_LANES; lane += step, unit++) {
                 if (unit != mine)
                     continue;
-                tile t = tile_make(a, first, end, head);
+                tile_make(&t, a, first, end, head, group);
                 run_unit(&t, phase, lane, step, s);
                 mine = tg_take(w);
             }

@@ -81,11 +81,10 @@ int tg_kv_put(const tg_kv_view *kv, const tg_kv_seq *seq, int pos, const float *
 /* ---- the tables that each instruction-set level fills (body_attn.c, body_kv.c) ------------------ */
 
 /* Query rows against one chunk of one KV head. */
-enum { TG_KV_AHEAD = 4 }; /* blocks fetched ahead in decode, at most */
-
 typedef struct tg_chunk {
     const uint8_t *k[TG_KV_CHUNK_BLOCKS], *v[TG_KV_CHUNK_BLOCKS]; /* those without a key may be NULL */
-    const uint8_t *next_k[TG_KV_AHEAD]; /* the first blocks of keys read behind this chunk; NULL: unknown */
+    const uint8_t *next_k[TG_KV_CHUNK_BLOCKS]; /* the keys read behind this chunk; NULL: unknown */
+    bool stream; /* are there more chunks than one, so that reading ahead pays? */
     tg_type type_k, type_v;
     bool dots;
     int head_dim, v_dim;
@@ -94,13 +93,12 @@ typedef struct tg_chunk {
     const float *const *q; /* [n] pointers to head_dim floats */
     const int *lo, *hi;    /* [n] row i attends to keys lo <= j < hi of the chunk, 0 <= lo, hi <= 256 */
     /* queries as `prepare` makes them of q for the type of the keys: one of these */
-    float *q_packed;  /* [n][head_dim], a few rows interleaved */
+    float *q_rows;    /* [n][head_dim] */
     tg_q8 *q8;        /* [n][scales] */
     uint32_t *q_bf16; /* [n][head_dim / 2 rounded up] */
     /* scratch */
     float *scores;           /* [sub][256] */
-    float *o;                /* [sub][v_dim] */
-    float *m, *l;            /* [sub] */
+    float *states;           /* [sub] */
     float *wide_k, *wide_v;  /* [256][head_dim], [256][v_dim] */
     int16_t *p_fixed;        /* [sub][scales][256] */
     float *p_scale;          /* [sub][scales] */

@@ -4,7 +4,7 @@
  *   1. scores: [n][256], keys in the lanes, one chain over head_dim each;
  *   2. per row: maximum m over its own keys, p = e^(score - m) in place, l = sum p;
  *   3. O = sum p v, one chain over keys ascending per row, a few rows sharing each load of v;
- *   4. (m, l, O) merges into the row's state.
+ *   4. the state (m, l, O) of the chunk merges into the row's.
  * With many rows the keys and values of 16-bit types are widened to float32 once for all of them.
  * Q8_0 stays in integers, exact inside 32 dimensions of a score and inside the chunk of a sum. */
 #include "attn/micro.h"
@@ -21,6 +21,7 @@ enum {
 typedef struct part {
     const tg_chunk *c;
     int r0, end, from, to;
+    float *states; /* of the rows over this chunk alone: O is zero at first */
     int ahead; /* blocks to fetch ahead: with few rows memory is the limit */
 } part;
 
@@ -56,7 +57,7 @@ static inline float *scores_of(const part *t, int r)
 
 static inline float *o_of(const part *t, int r)
 {
-    return t->c->o + (size_t)(r - t->r0) * (size_t)t->c->v_dim;
+    return t->states + (size_t)(r - t->r0) * tg_attn_state_floats(t->c->v_dim);
 }
 
 /* ---- 1. scores --------------------------------------------------------------------------------- */
@@ -141,7 +142,7 @@ VEC void score_some(int r, const int R, const part *t, int g, const int G, const
     else if (form == TG_Q8_0)
         score_groups_q8(c->q8 + (size_t)r * (size_t)n, n, R, k, G, c->head_dim, s, ahead);
     else
-        score_groups(c->q_packed + (size_t)r * (size_t)c->head_dim, R, k, G, (tg_type)form, c->head_dim, s,
+        score_groups(c->q_rows + (size_t)r * (size_t)c->head_dim, R, k, G, (tg_type)form, c->head_dim, s,
                      TG_KV_CHUNK, ahead);
 }
 
@@ -217,7 +218,7 @@ VEC void value_columns_dot(const uint16_t *p, const int R, const uint8_t *v, int
     vf acc[ROWS][COLUMNS];
     for (int i = 0; i < R; i++)
         for (int c = 0; c < C; c++)
-            acc[i][c] = vf_load(o + (size_t)i * (size_t)v_dim + c * 16);
+            acc[i][c] = vf_load(o + (size_t)i * tg_attn_state_floats(v_dim) + c * 16);
     int j = from & ~1, end = to & ~1;
     v += (size_t)(j / 2) * pair_bytes;
     if (j < from && j < end) {
@@ -233,7 +234,7 @@ VEC void value_columns_dot(const uint16_t *p, const int R, const uint8_t *v, int
         value_pair_dot(acc, p + j, R, v, C, true, j < from ? 0 : 0xffffu);
     for (int i = 0; i < R; i++)
         for (int c = 0; c < C; c++)
-            vf_store(o + (size_t)i * (size_t)v_dim + c * 16, acc[i][c]);
+            vf_store(o + (size_t)i * tg_attn_state_floats(v_dim) + c * 16, acc[i][c]);
 }
 
 /* Keys from .. to - 1 of block b for R rows that all have them. */
@@ -409,28 +410,34 @@ static void values(const part *t)
     int form = form_of(c, c->type_v);
     if (form == DOT)
         round_rows(t);
-    memset(c->o, 0, (size_t)(t->end - t->r0) * (size_t)c->v_dim * sizeof(float));
     for_blocks(t, values_by_form[form]);
 }
 
 /* ---- 4. merge ------------------------------------------------------------------------------------ */
 
-VEC void merge_parts(float *a, const float *o, float mb, float lb, int v_dim)
-{
-    float ma = a[v_dim], la = a[v_dim + 1];
-    if (lb == 0.0f) /* an empty state is the identity: -inf - (-inf) is never taken */
-        return;
-    float m = ma > mb ? ma : mb;
-    float wa = ma == -INFINITY ? 0.0f : exp1(ma - m), wb = exp1(mb - m);
-    for (int d = 0; d < v_dim; d += 16)
-        vf_store(a + d, vf_fma(vf_load(a + d), vf_set1(wa), vf_mul(vf_load(o + d), vf_set1(wb))));
-    a[v_dim] = m;
-    a[v_dim + 1] = fmaf(la, wa, lb * wb);
-}
-
+/* Of the two weights one is e^0. An empty state is the identity: -inf - (-inf) is never taken. */
 static void merge(float *a, const float *b, int v_dim)
 {
-    merge_parts(a, b, b[v_dim], b[v_dim + 1], v_dim);
+    float ma = a[v_dim], la = a[v_dim + 1], mb = b[v_dim], lb = b[v_dim + 1];
+    if (lb == 0.0f)
+        return;
+    if (la == 0.0f) {
+        for (int d = 0; d < v_dim; d += 16)
+            vf_store(a + d, vf_load(b + d));
+        a[v_dim] = mb;
+        a[v_dim + 1] = lb;
+    } else if (mb <= ma) {
+        float w = weight1(mb - ma);
+        for (int d = 0; d < v_dim; d += 16)
+            vf_store(a + d, vf_fma(vf_load(b + d), vf_set1(w), vf_load(a + d)));
+        a[v_dim + 1] = fmaf(lb, w, la);
+    } else {
+        float w = weight1(ma - mb);
+        for (int d = 0; d < v_dim; d += 16)
+            vf_store(a + d, vf_fma(vf_load(a + d), vf_set1(w), vf_load(b + d)));
+        a[v_dim] = mb;
+        a[v_dim + 1] = fmaf(la, w, lb);
+    }
 }
 
 static void finish(const float *state, int v_dim, int head_dim, float *out)
@@ -451,8 +458,8 @@ static void finish(const float *state, int v_dim, int head_dim, float *out)
 /* About 8 KiB: what memory brings while it answers one question. */
 static int blocks_ahead(const tg_chunk *c)
 {
-    size_t bytes = tg_kv_k_block_bytes(c->type_k, c->head_dim), n = (16383 + bytes) / bytes;
-    return n < TG_KV_AHEAD ? (int)n : TG_KV_AHEAD;
+    size_t bytes = tg_kv_k_block_bytes(c->type_k, c->head_dim);
+    return bytes >= 8192 ? 1 : bytes >= 4096 ? 2 : TG_KV_CHUNK_BLOCKS;
 }
 
 /* The keys of the chunk that any of the rows has; false when none has one. */
@@ -471,22 +478,28 @@ static bool key_range(const tg_chunk *c, int r0, int end, int *from, int *to)
 
 static void absorb_part(const tg_chunk *c, int r0, int end, float *states)
 {
-    part t = {.c = c, .r0 = r0, .end = end, .ahead = c->n < WIDEN_ROWS ? blocks_ahead(c) : 0};
+    part t = {.c = c, .r0 = r0, .end = end, .ahead = c->stream && c->n < WIDEN_ROWS ? blocks_ahead(c) : 0};
     if (!key_range(c, r0, end, &t.from, &t.to))
         return;
+    size_t size = tg_attn_state_floats(c->v_dim);
+    bool first = true; /* into empty states nothing need be merged */
+    states += (size_t)r0 * size;
+    for (int r = r0; r < end && first; r++)
+        first = states[(size_t)(r - r0) * size + (size_t)c->v_dim + 1] == 0.0f;
+    t.states = first ? states : c->states;
+    if (!first)
+        memset(c->states, 0, (size_t)(end - r0) * size * sizeof *states);
+
     for_blocks(&t, scores_by_form[form_of(c, c->type_k)]);
-    for (int r = r0; r < end; r++) {
-        c->m[r - r0] = -INFINITY;
-        c->l[r - r0] = 0.0f;
-        if (c->lo[r] >= c->hi[r])
-            continue;
-        c->m[r - r0] = row_max(scores_of(&t, r), c->lo[r], c->hi[r], c->soft_cap);
-        c->l[r - r0] = row_exps(scores_of(&t, r), c->lo[r], c->hi[r], c->m[r - r0]);
-    }
-    values(&t);
+    for (int r = r0; r < end; r++) /* two loops: no row waits for its own maximum */
+        o_of(&t, r)[c->v_dim] =
+            c->lo[r] < c->hi[r] ? row_max(scores_of(&t, r), c->lo[r], c->hi[r], c->soft_cap) : -INFINITY;
     for (int r = r0; r < end; r++)
-        merge_parts(states + (size_t)r * tg_attn_state_floats(c->v_dim), o_of(&t, r), c->m[r - r0],
-                    c->l[r - r0], c->v_dim);
+        if (c->lo[r] < c->hi[r])
+            o_of(&t, r)[c->v_dim + 1] = row_exps(scores_of(&t, r), c->lo[r], c->hi[r], o_of(&t, r)[c->v_dim]);
+    values(&t);
+    for (int r = r0; r < end && !first; r++)
+        merge(states + (size_t)(r - r0) * size, o_of(&t, r), c->v_dim);
 }
 
 /* Puts float32 copies of the chunk's 16-bit blocks in their place, where many rows will read them. */
@@ -512,14 +525,17 @@ static void widen(tg_chunk *c, int from, int to)
     c->type_v = values ? TG_F32 : c->type_v;
 }
 
-static void absorb(const tg_chunk *chunk, float *states)
+static void absorb(const tg_chunk *c, float *states)
 {
-    tg_chunk c = *chunk;
+    tg_chunk wide;
     int from, to;
-    if (c.n >= WIDEN_ROWS && key_range(&c, 0, c.n, &from, &to))
-        widen(&c, from, to);
-    for (int r = 0; r < c.n; r += TG_ATTN_SUB)
-        absorb_part(&c, r, lower(r + TG_ATTN_SUB, c.n), states);
+    if (c->n >= WIDEN_ROWS && key_range(c, 0, c->n, &from, &to)) {
+        wide = *c;
+        widen(&wide, from, to);
+        c = &wide;
+    }
+    for (int r = 0; r < c->n; r += TG_ATTN_SUB)
+        absorb_part(c, r, lower(r + TG_ATTN_SUB, c->n), states);
 }
 
 /* The queries in the form that the scores of this type of keys read. */
@@ -528,7 +544,7 @@ static void prepare(const tg_chunk *c)
     int n = tg_kv_scales(c->head_dim), half = (c->head_dim + 1) / 2;
     bool dots = form_of(c, c->type_k) == DOT;
     if (c->type_k != TG_Q8_0 && !dots) {
-        pack_rows(c->q, c->n, c->head_dim, row_step(c), c->q_packed);
+        gather_rows(c->q, c->n, c->head_dim, c->q_rows);
         return;
     }
     for (int r = 0; r < c->n; r++)

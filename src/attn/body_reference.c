@@ -40,7 +40,7 @@ static float *scores_of(const tg_ref *t, int r, int key)
 
 static float *o_of(const tg_ref *t, int r)
 {
-    return t->o + (size_t)r * (size_t)t->kv->v_dim;
+    return t->o + (size_t)r * tg_attn_state_floats(t->kv->v_dim);
 }
 
 /* The keys from `at` on that are in t->kv_at; groups in which no row has a key are left out. */
@@ -48,7 +48,7 @@ VEC void score_part(int r, const int R, const tg_ref *t, int at, const int form)
 {
     int dim = t->kv->head_dim, g = 0;
     int n_groups = (lower(t->n_at, max_of(t->n_keys, r, R) - at) + 15) / 16;
-    const float *q = t->packed + (size_t)r * (size_t)dim;
+    const float *q = t->q_rows + (size_t)r * (size_t)dim;
     for (; g + GROUPS <= n_groups; g += GROUPS)
         score_groups(q, R, (const uint8_t *)(t->kv_at + g * 16 * dim), GROUPS, (tg_type)form, dim,
                      scores_of(t, r, at + g * 16), t->stride, 0);
@@ -101,7 +101,7 @@ static void all_values(tg_ref *t, int from, int end)
 
 static void clear(const tg_ref *t)
 {
-    memset(t->o, 0, (size_t)t->n * (size_t)t->kv->v_dim * sizeof(float));
+    memset(t->o, 0, (size_t)t->n * tg_attn_state_floats(t->kv->v_dim) * sizeof(float));
 }
 
 /* ---- whole rows -------------------------------------------------------------------------------- */
@@ -119,7 +119,7 @@ static void put_out(const tg_ref *t, int r, const float *o, float l)
 static void safe(tg_ref *t)
 {
     int n_keys = max_of(t->n_keys, 0, t->n);
-    pack_rows(t->q, t->n, t->kv->head_dim, ROWS, t->packed);
+    gather_rows(t->q, t->n, t->kv->head_dim, t->q_rows);
     all_scores(t, 0, n_keys);
     for (int r = 0; r < t->n; r++)
         if (t->n_keys[r] > 0)
@@ -138,7 +138,7 @@ static tg_ref one_row(const tg_ref *t, int r)
     u.out += r;
     u.n_keys += r;
     u.n = 1;
-    pack_rows(u.q, 1, u.kv->head_dim, ROWS, u.packed);
+    gather_rows(u.q, 1, u.kv->head_dim, u.q_rows);
     return u;
 }
 
@@ -208,6 +208,12 @@ static bool next_tile(tg_ref *t, int *end)
     return true;
 }
 
+/* Keys of the tile that row r has; may be negative. */
+static int end_of(const tg_ref *t, int r, int end)
+{
+    return lower(end, t->n_keys[r]) - t->first;
+}
+
 static float *state_of(const tg_ref *t, int r)
 {
     return t->states + (size_t)r * tg_attn_state_floats(t->kv->v_dim);
@@ -248,16 +254,14 @@ VEC void weights(const tg_ref *t, const float *ms, const float *ls, const bool n
 VEC void tiles(tg_ref *t, const bool normalised)
 {
     int v_dim = t->kv->v_dim;
-    pack_rows(t->q, t->n, t->kv->head_dim, ROWS, t->packed);
+    gather_rows(t->q, t->n, t->kv->head_dim, t->q_rows);
     begin(t);
     for (int end = 0; next_tile(t, &end);) {
         float ms[TG_REF_ROWS], ls[TG_REF_ROWS], wa[TG_REF_ROWS], wb[TG_REF_ROWS];
-        for (int r = 0; r < t->n; r++) {
-            int n = lower(end, t->n_keys[r]) - t->first;
-            float *s = scores_of(t, r, t->first);
-            ms[r] = n > 0 ? row_max(s, 0, n, 0.0f) : -INFINITY;
-            ls[r] = n > 0 ? row_exps(s, 0, n, ms[r]) : 0.0f;
-        }
+        for (int r = 0; r < t->n; r++) /* two loops: no row waits for its own maximum */
+            ms[r] = end_of(t, r, end) > 0 ? row_max(scores_of(t, r, t->first), 0, end_of(t, r, end), 0.0f) : -INFINITY;
+        for (int r = 0; r < t->n; r++)
+            ls[r] = end_of(t, r, end) > 0 ? row_exps(scores_of(t, r, t->first), 0, end_of(t, r, end), ms[r]) : 0.0f;
         clear(t);
         all_values(t, t->first, end);
         weights(t, ms, ls, normalised, wa, wb);
@@ -284,31 +288,35 @@ static void flash(tg_ref *t)
     tiles(t, true);
 }
 
+/* The maximum rises to `most`: what is there is scaled down. */
+VEC void raise(float *o, int v_dim, float most, float *m, float *l)
+{
+    float a = *m == -INFINITY ? 0.0f : weight1(*m - most);
+    for (int d = 0; d < v_dim; d += 16)
+        vf_store(o + d, vf_mul(vf_load(o + d), vf_set1(a)));
+    *l *= a;
+    *m = most;
+}
+
 static void flash2(tg_ref *t)
 {
-    size_t v_dim = (size_t)t->kv->v_dim;
     float m[TG_REF_ROWS], l[TG_REF_ROWS];
     for (int r = 0; r < t->n; r++) {
         m[r] = -INFINITY;
         l[r] = 0.0f;
     }
-    pack_rows(t->q, t->n, t->kv->head_dim, ROWS, t->packed);
+    gather_rows(t->q, t->n, t->kv->head_dim, t->q_rows);
     clear(t);
     for (int end = 0; next_tile(t, &end);) {
         for (int r = 0; r < t->n; r++) {
-            int n = lower(end, t->n_keys[r]) - t->first;
-            if (n <= 0)
-                continue;
-            float *s = scores_of(t, r, t->first), *o = o_of(t, r), most = row_max(s, 0, n, 0.0f);
-            if (most > m[r]) {
-                float a = m[r] == -INFINITY ? 0.0f : exp1(m[r] - most);
-                for (size_t d = 0; d < v_dim; d += 16)
-                    vf_store(o + d, vf_mul(vf_load(o + d), vf_set1(a)));
-                l[r] *= a;
-                m[r] = most;
-            }
-            l[r] += row_exps(s, 0, n, m[r]);
+            int n = end_of(t, r, end);
+            float most = n > 0 ? row_max(scores_of(t, r, t->first), 0, n, 0.0f) : -INFINITY;
+            if (most > m[r])
+                raise(o_of(t, r), t->kv->v_dim, most, &m[r], &l[r]);
         }
+        for (int r = 0; r < t->n; r++)
+            if (end_of(t, r, end) > 0)
+                l[r] += row_exps(scores_of(t, r, t->first), 0, end_of(t, r, end), m[r]);
         all_values(t, t->first, end);
     }
     for (int r = 0; r < t->n; r++)

@@ -51,7 +51,7 @@ enum { BACK = 6144 };
 
 VEC void fetch(const int R, const uint8_t *p, size_t back, size_t n_bytes)
 {
-    for (size_t i = 0; i < n_bytes && R < ROWS; i += 64) {
+    for (size_t i = 0; R < ROWS && back && i < n_bytes; i += 64) {
         __builtin_prefetch(p + i);
         __builtin_prefetch(p + i - back);
     }
@@ -64,28 +64,24 @@ VEC size_t back_of(ptrdiff_t ahead)
 
 /* ---- scores -------------------------------------------------------------------------------------- */
 
-/* Rows as score_groups reads them: blocks of up to `step` rows, each [head_dim][rows of the block]. Row r
- * of n, a multiple of `step`, begins a block at packed + r * head_dim. */
-static inline void pack_rows(const float *const *q, int n, int head_dim, int step, float *packed)
+/* Rows one behind the other, as score_groups reads them: [n][head_dim]. */
+static inline void gather_rows(const float *const *q, int n, int head_dim, float *rows)
 {
-    for (int r = 0; r < n; r += step) {
-        int R = n - r < step ? n - r : step;
-        for (int i = 0; i < R; i++)
-            for (int d = 0; d < head_dim; d++)
-                packed[(size_t)r * (size_t)head_dim + (size_t)(d * R + i)] = q[r + i][d];
-    }
+    for (int r = 0; r < n; r++)
+        memcpy(rows + (size_t)r * (size_t)head_dim, q[r], (size_t)head_dim * sizeof *rows);
 }
 
-VEC void score_step(vf acc[ROWS][GROUPS], const float *q, const int R, const vf key[GROUPS], const int G)
+VEC void score_step(vf acc[ROWS][GROUPS], const float *q, size_t stride, const int R, const vf key[GROUPS],
+                    const int G)
 {
     for (int r = 0; r < R; r++) {
-        vf x = vf_set1(q[r]);
+        vf x = vf_set1(q[(size_t)r * stride]);
         for (int g = 0; g < G; g++)
             acc[r][g] = vf_fma(x, key[g], acc[r][g]);
     }
 }
 
-/* R packed rows against the G groups of keys at k, which is not Q8_0: s[r * stride + 16 g + lane]. What
+/* R rows [head_dim] against the G groups of keys at k, which is not Q8_0: s[r * stride + 16 g + lane]. What
  * lies `ahead` bytes behind that is fetched meanwhile; 0: nothing that is not here already. */
 VEC void score_groups(const float *q, const int R, const uint8_t *k, const int G, const tg_type type,
                       int head_dim, float *s, size_t stride, ptrdiff_t ahead)
@@ -94,31 +90,31 @@ VEC void score_groups(const float *q, const int R, const uint8_t *k, const int G
     for (int r = 0; r < R; r++)
         for (int g = 0; g < G; g++)
             acc[r][g] = vf_zero();
-    const size_t group_bytes = tg_kv_k_group_bytes(type, head_dim);
+    const size_t group_bytes = tg_kv_k_group_bytes(type, head_dim), dim = (size_t)head_dim;
     const uint8_t *next = k + ahead;
     const size_t back = back_of(ahead);
     if (type == TG_BF16) {
         vi pair[GROUPS];
-        for (int d = 0; d < head_dim; d += 2, k += 64, q += 2 * R, next += 64 * G) {
+        for (int d = 0; d < head_dim; d += 2, k += 64, q += 2, next += 64 * G) {
             fetch(R, next, back, (size_t)(64 * G));
             for (int g = 0; g < G; g++) {
                 pair[g] = vi_load(k + (size_t)g * group_bytes);
                 key[g] = vf_bf16_first(pair[g]);
             }
-            score_step(acc, q, R, key, G);
+            score_step(acc, q, dim, R, key, G);
             if (d + 1 == head_dim)
                 break;
             for (int g = 0; g < G; g++)
                 key[g] = vf_bf16_second(pair[g]);
-            score_step(acc, q + R, R, key, G);
+            score_step(acc, q + 1, dim, R, key, G);
         }
     } else {
         const size_t step = 16 * size_of(type);
-        for (int d = 0; d < head_dim; d++, k += step, q += R, next += (size_t)G * step) {
+        for (int d = 0; d < head_dim; d++, k += step, q++, next += (size_t)G * step) {
             fetch(R, next, back, (size_t)G * step);
             for (int g = 0; g < G; g++)
                 key[g] = load_as(k + (size_t)g * group_bytes, type);
-            score_step(acc, q, R, key, G);
+            score_step(acc, q, dim, R, key, G);
         }
     }
     for (int r = 0; r < R; r++)
@@ -139,7 +135,8 @@ VEC void value_step(vf acc[ROWS][COLUMNS], const float *p, size_t stride, const 
 }
 
 /* o[i][0 .. 16 C) += p[i][j] * v[j], j from .. to - 1 inside one block whose values, not Q8_0, lie at v;
- * p and o of a row are p_stride and v_dim apart. `ahead` as above. */
+ * rows of p are p_stride apart, and o
+ * belongs to states. `ahead` as above. */
 VEC void value_columns(const float *p, size_t p_stride, const int R, const uint8_t *v, int from, int to,
                        const int C, const tg_type type, int v_dim, float *o, ptrdiff_t ahead)
 {
@@ -147,7 +144,7 @@ VEC void value_columns(const float *p, size_t p_stride, const int R, const uint8
     vf acc[ROWS][COLUMNS], value[COLUMNS];
     for (int i = 0; i < R; i++)
         for (int c = 0; c < C; c++)
-            acc[i][c] = vf_load(o + (size_t)i * (size_t)v_dim + c * 16);
+            acc[i][c] = vf_load(o + (size_t)i * tg_attn_state_floats(v_dim) + c * 16);
     if (type == TG_BF16) {
         vi pair[COLUMNS];
         v += (size_t)(from / 2) * (size_t)v_dim * 4;
@@ -178,7 +175,7 @@ VEC void value_columns(const float *p, size_t p_stride, const int R, const uint8
     }
     for (int i = 0; i < R; i++)
         for (int c = 0; c < C; c++)
-            vf_store(o + (size_t)i * (size_t)v_dim + c * 16, acc[i][c]);
+            vf_store(o + (size_t)i * tg_attn_state_floats(v_dim) + c * 16, acc[i][c]);
 }
 
 /* All columns of the same. */

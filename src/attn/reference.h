@@ -21,10 +21,10 @@ typedef struct tg_ref {
     float *scores; /* [n][stride] */
     size_t stride;
     int first;     /* the key of column 0 */
-    float *o;      /* [n][v_dim] */
+    float *o;      /* [n], each as far from the next as states are */
     float *states; /* [n] states */
     float *wide;   /* [64][head_dim] or [64][v_dim] */
-    float *packed; /* [n][head_dim] queries, a few rows interleaved */
+    float *q_rows; /* [n][head_dim] */
     const float *kv_at; /* the keys or values being worked on, of which there are n_at */
     int n_at;
 } tg_ref;

@@ -21,7 +21,7 @@ typedef struct scratch {
     const float **q;
     float **out;
     int *n_keys;
-    float *packed, *o, *states, *wide, *scores; /* the scores last: how many there are, each strategy knows */
+    float *q_rows, *o, *states, *wide, *scores; /* the scores last: how many there are, each strategy knows */
 } scratch;
 
 static size_t lay_out(scratch *s, char *base, int rows, int head_dim, size_t score_floats)
@@ -30,8 +30,8 @@ static size_t lay_out(scratch *s, char *base, int rows, int head_dim, size_t sco
     TG_PLACE(s->q, base, at, n);
     TG_PLACE(s->out, base, at, n);
     TG_PLACE(s->n_keys, base, at, n);
-    TG_PLACE(s->packed, base, at, n * (size_t)head_dim);
-    TG_PLACE(s->o, base, at, n * v_dim);
+    TG_PLACE(s->q_rows, base, at, n * (size_t)head_dim);
+    TG_PLACE(s->o, base, at, n * tg_attn_state_floats((int)v_dim));
     TG_PLACE(s->states, base, at, TG_REF_ROWS * tg_attn_state_floats((int)v_dim));
     TG_PLACE(s->wide, base, at, TG_KV_BLOCK * v_dim);
     TG_PLACE(s->scores, base, at, score_floats);
@@ -114,7 +114,7 @@ static void run_unit(const tg_worker *w, const tg_attn *a, const plan *p, int fi
     tg_ref t = {.kv = &a->kv, .block = a->seq[a->row[first].seq].block,
                 .head = head / (a->n_head / a->kv.n_head_kv), .n = end - first, .q = s.q, .out = s.out,
                 .n_keys = s.n_keys, .tile_keys = p->tile_keys, .scores = s.scores, .stride = p->stride,
-                .packed = s.packed, .o = s.o, .states = s.states, .wide = s.wide};
+                .q_rows = s.q_rows, .o = s.o, .states = s.states, .wide = s.wide};
     p->kernel(&t);
 }
 

@@ -118,7 +118,7 @@ VEC float shift_of(norm s)
 VEC void absorb(norm *s, const float *x, size_t n, float max)
 {
     if (max > s->m) {
-        s->l *= (double)exp1(s->m - max);
+        s->l *= (double)weight1(s->m - max);
         s->m = max;
     }
     s->l += (double)sum_of(x, n, shift_of(*s), false);
@@ -152,10 +152,10 @@ static void online_scalar(const float *x, size_t n, float *y)
     for (size_t i = 0; i < n; i++) {
         float old = s.m;
         s.m = x[i] > old ? x[i] : old;
-        s.l = s.l * (double)exp1(old - shift_of(s)) + (double)exp1(x[i] - shift_of(s));
+        s.l = s.l * (double)weight1(old - shift_of(s)) + (double)weight1(x[i] - shift_of(s));
     }
     for (size_t i = 0; i < n; i++)
-        y[i] = exp1(x[i] - shift_of(s)) / (float)s.l;
+        y[i] = weight1(x[i] - shift_of(s)) / (float)s.l;
 }
 
 static void online(const float *x, size_t n, float *y)

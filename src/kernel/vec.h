@@ -123,6 +123,7 @@ VEC float vf_sum(vf a)
     return _mm512_cvtss_f32(vf_fold(vf_fold(vf_fold(vf_fold(a, 8), 4), 2), 1));
 }
 VEC float vf_hmax(vf a) { return _mm512_reduce_max_ps(a); } /* of numbers: no NaN */
+VEC float vf_first(vf a) { return _mm512_cvtss_f32(a); } /* lane 0 */
 /* acc + sum over 2 bfloat16 of x times those of b2, rounded as the processor likes. Few processors of
  * this level have it (tg_isa_has_bf16), so the compiler is not told that it may be used elsewhere. */
 VEC vf vf_dot_bf16(vf acc, vi x, int32_t b2)
@@ -306,6 +307,7 @@ VEC float vf_hmax(vf a)
     __m128 m2 = _mm_max_ps(m4, _mm_movehl_ps(m4, m4));
     return _mm_cvtss_f32(_mm_max_ss(m2, _mm_shuffle_ps(m2, m2, 1)));
 }
+VEC float vf_first(vf a) { return _mm256_cvtss_f32(a.l); }
 VEC unsigned vf_not_le(vf a, vf b)
 {
     int l = _mm256_movemask_ps(_mm256_cmp_ps(a.l, b.l, _CMP_NLE_UQ));
@@ -425,6 +427,7 @@ VEC float vf_hmax(vf a)
     LANES m = a.f[i] > m ? a.f[i] : m;
     return m;
 }
+VEC float vf_first(vf a) { return a.f[0]; }
 VEC unsigned vf_not_le(vf a, vf b) { unsigned r = 0; LANES r |= (unsigned)!(a.f[i] <= b.f[i]) << i; return r; }
 #undef LANES
 #endif
@@ -521,9 +524,12 @@ VEC vf vf_weight(vf x)
 
 VEC float exp1(float x)
 {
-    float t[16];
-    vf_store(t, vf_exp(vf_set1(x)));
-    return t[0];
+    return vf_first(vf_exp(vf_set1(x)));
+}
+
+VEC float weight1(float x)
+{
+    return vf_first(vf_weight(vf_set1(x)));
 }
 
 #endif

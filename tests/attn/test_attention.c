@@ -224,7 +224,7 @@ enum { STATE = 32 };
 /* One query of head_dim 1 against given scores and values: absorbs keys lo .. hi - 1. */
 static void absorb(float *state, const float *scores, const float *values, int n, int lo, int hi)
 {
-    static float k[TG_KV_CHUNK], v[TG_KV_CHUNK][16], s[TG_KV_CHUNK], o[16];
+    static float k[TG_KV_CHUNK], v[TG_KV_CHUNK][16], s[TG_KV_CHUNK], fresh[STATE];
     assert_true(n <= TG_KV_BLOCK);
     memset(v, 0, sizeof v);
     for (int i = 0; i < n; i++) {
@@ -232,9 +232,9 @@ static void absorb(float *state, const float *scores, const float *values, int n
         v[i][0] = values ? values[i] : 0;
     }
     const float one = 1, *q = &one;
-    float m, l, packed;
+    float row;
     tg_chunk c = {.k = {(const uint8_t *)k}, .v = {(const uint8_t *)v}, .head_dim = 1, .v_dim = 16,
-                        .n = 1, .q = &q, .lo = &lo, .hi = &hi, .scores = s, .o = o, .m = &m, .l = &l, .q_packed = &packed};
+                        .n = 1, .q = &q, .lo = &lo, .hi = &hi, .scores = s, .states = fresh, .q_rows = &row};
     tg_attn_table()->prepare(&c);
     tg_attn_table()->absorb(&c, state);
 }
