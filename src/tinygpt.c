@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "attn/strategy.h"
 #include "base/memory.h"
 #include "format/container.h"
 #include "kernel/blas.h"
@@ -155,6 +156,15 @@ void tg_model_get_tokenizer(const tg_model *m, tg_tokenizer_info *info)
 }
 
 /* ---- sessions and samplers ------------------------------------------------------------------------------ */
+
+const char *tg_attention_name(int i, const char **summary)
+{
+    if (i < 0 || i >= tg_n_attn_strategies)
+        return NULL;
+    if (summary)
+        *summary = tg_attn_strategies[i].summary;
+    return tg_attn_strategies[i].name;
+}
 
 tg_status tg_session_create(tg_session **session, const tg_model *m, const tg_session_params *params,
                             tg_error *err)

@@ -133,7 +133,12 @@ void tg_model_get_tokenizer(const tg_model *model, tg_tokenizer_info *info);
 
 typedef struct tg_session tg_session;
 
-typedef enum tg_kv_type { TG_KV_F32 = 0, TG_KV_F16 = 1 } tg_kv_type;
+typedef enum tg_kv_type {
+    TG_KV_F32 = 0,
+    TG_KV_F16 = 1,
+    TG_KV_BF16 = 2,
+    TG_KV_Q8_0 = 3, /* 8 bits a number and a scale for 32 of them */
+} tg_kv_type;
 
 typedef struct tg_session_params {
     int n_threads;     /* 0: the smallest of affinity mask, cgroup quota and physical cores */
@@ -144,7 +149,15 @@ typedef struct tg_session_params {
     tg_kv_type type_v; /* and values */
     bool precise;      /* keep activations in float32 on quantised weights */
     bool no_blas;      /* own kernels only: float weights then give the same bits for any batch */
+    int window;        /* a token attends to so many last positions, itself included; 0: as the model has it */
+    int keep;          /* and, under a window, to so many first ones (attention sinks) */
+    const char *attention; /* a name of tg_attention_name; NULL: "auto" */
 } tg_session_params;
+
+/* The attention algorithms: name `i` and, through `summary` unless NULL, what it is; NULL behind the last.
+ * The first, "auto", serves; the others are there for comparison and make no promise of same bits, and most
+ * know no windows. */
+const char *tg_attention_name(int i, const char **summary);
 
 tg_status tg_session_create(tg_session **session, const tg_model *model,
                             const tg_session_params *params, tg_error *err);

@@ -160,6 +160,9 @@ tg_session_params tg_engine_params(const tg_options *opt, int n_ctx)
         .n_seq_max = 1,
         .type_k = (tg_kv_type)(opt->kv_type_k >= 0 ? opt->kv_type_k : opt->kv_type),
         .type_v = (tg_kv_type)(opt->kv_type_v >= 0 ? opt->kv_type_v : opt->kv_type),
+        .window = opt->window,
+        .keep = opt->keep,
+        .attention = opt->attention,
         .precise = opt->precise,
         .no_blas = opt->blas != 0,
     };

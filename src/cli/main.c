@@ -33,6 +33,29 @@ static int show(const tg_options *opt, tg_error *err)
     return tg_output_close(&out, TG_OK, err);
 }
 
+static int list_attention(tg_error *err)
+{
+    static tg_output out;
+    const char *summary, *name;
+    int status = tg_output_open(&out, NULL, err);
+    if (status)
+        return status;
+    for (int i = 0; (name = tg_attention_name(i, &summary)); i++)
+        tg_output_print(&out, "%-9s %s\n", name, summary);
+    return tg_output_close(&out, TG_OK, err);
+}
+
+/* Before a model is loaded in vain. */
+static int check_attention(const char *wish, tg_error *err)
+{
+    tg_text_quoted q;
+    for (int i = 0; tg_attention_name(i, NULL); i++)
+        if (!strcmp(tg_attention_name(i, NULL), wish))
+            return TG_OK;
+    return tg_cli_fail(err, TG_E_USAGE, "--attention: '%s' is none (--attention help lists them)",
+                       tg_text_quote(&q, wish));
+}
+
 static int unknown_command(const char *name, tg_error *err)
 {
     const char *names[8];
@@ -68,6 +91,10 @@ static int run(int argc, char **argv, tg_error *err)
         return status;
     if (opt.help || opt.version)
         return show(&opt, err);
+    if (opt.attention && !strcmp(opt.attention, "help"))
+        return list_attention(err);
+    if (opt.attention && (status = check_attention(opt.attention, err)))
+        return status;
     tg_say_quiet(opt.quiet);
     return command->run(&opt, err);
 }

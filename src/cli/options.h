@@ -20,6 +20,8 @@ typedef struct tg_options {
     int n_ctx;     /* 0: what is needed */
     int n_batch;
     int kv_type, kv_type_k, kv_type_v; /* tg_kv_type; the last two -1 when not given */
+    int window, keep;
+    const char *attention; /* NULL: auto */
     bool precise;
     int blas; /* 0: on, 1: off */
 

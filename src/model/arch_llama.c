@@ -27,15 +27,18 @@ static bool configure_gguf(tg_config_reader *r, tg_config *c)
                                        "context_length",        "attention.layer_norm_rms_epsilon"};
     static const char *const scalings[] = {"none", "linear"};
     int scaling = 1, v_dim = 0, n_expert = 0; /* a factor without a type means linear */
-    double factor = 0;
+    double factor = 0, soft_cap = 0;
     if (!sizes(r, c, key) || !tg_read_int(r, "attention.value_length", false, 1, TG_MAX_EMBD, &v_dim) ||
         !tg_read_int(r, "rope.dimension_count", false, 1, TG_MAX_EMBD, &c->rope.n_rot) ||
         !tg_read_real(r, "rope.freq_base", false, &c->rope.theta) ||
         !tg_read_choice(r, "rope.scaling.type", false, scalings, 2, &scaling) ||
         !tg_read_real(r, "rope.scale_linear", false, &factor) || /* the older spelling */
         !tg_read_real(r, "rope.scaling.factor", false, &factor) ||
+        !tg_read_int(r, "attention.sliding_window", false, 0, TG_MAX_CTX, &c->window) ||
+        !tg_read_real(r, "attn_logit_softcapping", false, &soft_cap) ||
         !tg_read_int(r, "expert_count", false, 0, 65536, &n_expert))
         return false;
+    c->soft_cap = (float)soft_cap;
     if (n_expert > 0) {
         tg_fail(r->err, TG_E_MODEL, tg_container_path(r->c),
                 "mixture of experts is not supported (found %d experts)", n_expert);

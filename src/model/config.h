@@ -46,6 +46,8 @@ typedef struct tg_config {
     float norm_eps;
     tg_act act;
     tg_rope rope;               /* with TG_POS_ROTARY */
+    int window;                 /* positions that a token attends to; 0: all (overridden by the session) */
+    float soft_cap;             /* of attention scores; 0: none */
     bool scale_by_head_dim;     /* scores times 1 / sqrt(head_dim) */
     bool scale_by_layer;        /* and times 1 / (layer + 1) (GPT-2's option) */
     bool attn_bias, mlp_bias;   /* Hugging Face: whether biases belong to the model; GGUF: if present */

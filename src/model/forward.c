@@ -48,12 +48,12 @@ size_t tg_forward_lay_out(tg_forward *f, const tg_weights *w, int n_batch, void 
     return at;
 }
 
-size_t tg_forward_scratch_bytes(const tg_weights *w)
+size_t tg_forward_scratch_bytes(const tg_weights *w, const tg_attn_strategy *attention, int n_batch, int n_ctx)
 {
     const tg_config *c = &w->config;
     int widest = c->n_ff > in_max(c) ? c->n_ff : in_max(c);
     size_t matmul = tg_matmul_scratch_bytes(widest);
-    size_t attn = tg_attn_scratch_bytes(c->n_head, c->n_head_kv, c->head_dim);
+    size_t attn = tg_attn_strategy_scratch(attention, n_batch, n_ctx, c->n_head, c->n_head_kv, c->head_dim);
     return matmul > attn ? matmul : attn;
 }
 
@@ -219,8 +219,10 @@ static void attention_block(const tg_worker *w, tg_forward *f, int i)
 
     rope_and_cache(w, f, i);
     const tg_attn attn = {.kv = layer_view(f, i), .seq = f->seq, .row = f->attn_row, .n = f->n,
-                          .n_head = c->n_head, .q = f->q, .out = f->in_f, .partial = f->partial};
-    tg_attention(w, &attn);
+                          .n_head = c->n_head, .q = f->q, .out = f->in_f, .partial = f->partial,
+                          .mods = {.window = f->window, .keep = f->keep, .soft_cap = c->soft_cap},
+                          .dots = f->attention->dots};
+    f->attention->run(w, &attn);
     tg_barrier(w);
 
     const tg_rows y = {f->in_f, f->in_q, f->n, (int)nq};

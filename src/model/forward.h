@@ -10,7 +10,7 @@
 #include <signal.h>
 #include <stdatomic.h>
 
-#include "attn/attention.h"
+#include "attn/strategy.h"
 #include "model/weights.h"
 
 enum { TG_HEAD_ROWS = 16 }; /* rows that meet the output projection together */
@@ -24,6 +24,8 @@ typedef struct tg_kv_layers {
 typedef struct tg_forward {
     const tg_weights *w;
     tg_matmul_mode mode;
+    const tg_attn_strategy *attention;
+    int window, keep; /* tg_attn_mods */
     tg_kv_layers kv;
     const tg_kv_seq *seq;
 
@@ -58,7 +60,8 @@ typedef struct tg_forward {
 
 /* Places the buffers for n_batch rows at `base` (NULL: only asks) and returns the bytes they take. */
 size_t tg_forward_lay_out(tg_forward *f, const tg_weights *w, int n_batch, void *base);
-size_t tg_forward_scratch_bytes(const tg_weights *w); /* per worker */
+/* Per worker, for batches of n_batch rows and sequences of n_ctx positions. */
+size_t tg_forward_scratch_bytes(const tg_weights *w, const tg_attn_strategy *attention, int n_batch, int n_ctx);
 
 /* Evaluates the rows and, where f->n_want > 0, their logits. */
 void tg_forward_run(tg_forward *f, tg_team *team);

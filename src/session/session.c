@@ -28,7 +28,9 @@ struct tg_session {
 
 static tg_type kv_type(tg_kv_type t)
 {
-    return t == TG_KV_F16 ? TG_F16 : TG_F32;
+    static const tg_type types[] = {
+        [TG_KV_F32] = TG_F32, [TG_KV_F16] = TG_F16, [TG_KV_BF16] = TG_BF16, [TG_KV_Q8_0] = TG_Q8_0};
+    return types[t];
 }
 
 static tg_session_params with_defaults(const tg_weights *w, const tg_session_params *given)
@@ -42,6 +44,10 @@ static tg_session_params with_defaults(const tg_weights *w, const tg_session_par
         p.n_batch = 512;
     if (p.n_seq_max == 0)
         p.n_seq_max = 1;
+    if (p.window == 0)
+        p.window = w->config.window;
+    if (!p.attention)
+        p.attention = tg_attn_strategies[0].name;
     return p;
 }
 
@@ -65,12 +71,37 @@ static tg_status check_params(const tg_session_params *p, tg_error *err)
     } limit[] = {{"threads", p->n_threads, TG_MAX_THREADS},
                  {"context", p->n_ctx, TG_MAX_CTX},
                  {"batch", p->n_batch, 1 << 16},
-                 {"sequences", p->n_seq_max, 1 << 12}};
+                 {"sequences", p->n_seq_max, 1 << 12},
+                 {"window", p->window ? p->window : 1, TG_MAX_CTX},
+                 {"positions kept", p->keep ? p->keep : 1, TG_MAX_CTX},
+                 {"type of the cached keys", (int)p->type_k + 1, TG_KV_Q8_0 + 1},
+                 {"type of the cached values", (int)p->type_v + 1, TG_KV_Q8_0 + 1}};
     for (size_t i = 0; i < sizeof limit / sizeof *limit; i++)
         if (limit[i].value < 1 || limit[i].value > limit[i].max)
             return tg_fail(err, TG_E_USAGE, NULL, "%s (found %d, allowed 1 to %d)", limit[i].name,
                            limit[i].value, limit[i].max);
     return TG_OK;
+}
+
+/* Can the attention algorithm do what the session and the model ask for? */
+static tg_status check_attention(const tg_session_params *p, const tg_config *c, tg_error *err)
+{
+    const tg_attn_strategy *a = tg_attn_strategy_by_name(p->attention);
+    if (!a)
+        return tg_fail(err, TG_E_USAGE, NULL, "no attention algorithm is named '%.32s'", p->attention);
+    if (!a->modifiers && (p->window > 0 || c->soft_cap != 0.0f))
+        return tg_fail(err, TG_E_USAGE, NULL, "attention '%s' knows no %s", a->name,
+                       p->window > 0 ? "windows" : "soft caps");
+    if (a->dots && (p->type_k != TG_KV_BF16 || p->type_v != TG_KV_BF16))
+        return tg_fail(err, TG_E_USAGE, NULL, "attention '%s' needs a cache of bf16", a->name);
+    if (a->dots && !tg_isa_has_bf16())
+        return tg_fail(err, TG_E_USAGE, NULL, "attention '%s' needs a processor with AVX512_BF16", a->name);
+    return TG_OK;
+}
+
+static size_t worker_bytes(const tg_weights *w, const tg_session_params *p)
+{
+    return tg_forward_scratch_bytes(w, tg_attn_strategy_by_name(p->attention), p->n_batch, p->n_ctx);
 }
 
 tg_status tg_session_make(tg_session **session, const tg_weights *w, const tg_session_params *params,
@@ -83,6 +114,8 @@ tg_status tg_session_make(tg_session **session, const tg_weights *w, const tg_se
     s->w = w;
     s->params = with_defaults(w, params);
     tg_status status = check_params(&s->params, err);
+    if (status == TG_OK)
+        status = check_attention(&s->params, &w->config, err);
     if (status != TG_OK)
         goto fail;
     if (!s->params.no_blas)
@@ -92,7 +125,7 @@ tg_status tg_session_make(tg_session **session, const tg_weights *w, const tg_se
     if (status != TG_OK)
         goto fail;
     s->params.n_ctx = tg_kv_capacity(&s->kv);
-    status = tg_team_create(&s->team, s->params.n_threads, tg_forward_scratch_bytes(w), err);
+    status = tg_team_create(&s->team, s->params.n_threads, worker_bytes(w, &s->params), err);
     if (status != TG_OK)
         goto fail;
     s->arena_bytes = lay_out(s, NULL);
@@ -106,6 +139,9 @@ tg_status tg_session_make(tg_session **session, const tg_weights *w, const tg_se
     tg_forward *f = &s->forward;
     f->w = w;
     f->mode = (tg_matmul_mode){.precise = s->params.precise, .blas = !s->params.no_blas};
+    f->attention = tg_attn_strategy_by_name(s->params.attention);
+    f->window = s->params.window;
+    f->keep = s->params.keep;
     f->kv = s->kv.layers;
     f->seq = s->kv.seq;
     f->interrupted = &s->interrupted;
@@ -133,7 +169,7 @@ void tg_session_needs(const tg_weights *w, const tg_session_params *params, uint
     const tg_session_params *p = &s.params;
     *kv_bytes = (uint64_t)tg_kv_pool_blocks(p->n_ctx, p->n_seq_max) *
                 tg_kv_block_bytes(&w->config, kv_type(p->type_k), kv_type(p->type_v));
-    *scratch_bytes = lay_out(&s, NULL) + (uint64_t)p->n_threads * tg_forward_scratch_bytes(w);
+    *scratch_bytes = lay_out(&s, NULL) + (uint64_t)p->n_threads * worker_bytes(w, p);
 }
 
 void tg_session_get_info(const tg_session *s, tg_session_info *info)
@@ -143,7 +179,7 @@ void tg_session_get_info(const tg_session *s, tg_session_info *info)
         .n_ctx = s->params.n_ctx,
         .n_batch = s->params.n_batch,
         .kv_bytes = s->kv.k_bytes + s->kv.v_bytes,
-        .scratch_bytes = s->arena_bytes + (size_t)s->params.n_threads * tg_forward_scratch_bytes(s->w),
+        .scratch_bytes = s->arena_bytes + (size_t)s->params.n_threads * worker_bytes(s->w, &s->params),
         .n_saturated = atomic_load(&s->forward.n_clamped),
         .isa = tg_isa_name(),
     };
