@@ -125,6 +125,32 @@ ok "through a FIFO" cmp -s "$T/through" "$T/all.npy"
 run logits --ids 1,2,3 --all --format npy -o /dev/stdout
 status 0
 out_is "$T/all.npy"
+# Attention algorithms by name; all of them find the same token.
+run logits --attention help
+status 0
+err ''
+names=$(cut -d ' ' -f 1 "$T/out")
+ok "auto is the first" [ "${names%%[!a-z0-9]*}" = auto ]
+run logits --ids 1,2,3 --top 1
+best=$(tail -n 1 "$T/out" | awk '{ print $1 }')
+for name in $names; do
+    run logits --ids 1,2,3 --top 1 --attention "$name" --kv-type bf16
+    [ "$name" = bf16 ] && grep -q AVX512_BF16 "$T/err" && continue
+    status 0
+    ok "$name" [ "$(tail -n 1 "$T/out" | awk '{ print $1 }')" = "$best" ]
+done
+run logits --ids 1 --attention none
+status 2
+one_error
+run logits --ids 1 --attention flash --window 2
+status 2
+one_error
+run logits --ids 1 --attention bf16
+status 2
+one_error
+run logits --ids 1,2,3 --all --format npy --window 3
+out_is "$T/all.npy"
+
 run logits --ids 1 -o /dev/full
 status 9
 one_error

@@ -148,12 +148,14 @@ static int few(const golden *g)
     return g->ids.n_rows < MAX_ROWS ? g->ids.n_rows : MAX_ROWS;
 }
 
-/* Modes in which a row's bits depend on nothing else: own kernels, each cache type, and quantised
- * weights with and without float32 activations. */
+/* Modes in which a row's bits depend on nothing else: own kernels, each cache type, a window, and
+ * quantised weights with and without float32 activations. */
 static const tg_session_params MODES[] = {
     {.n_threads = 2, .no_blas = true},
     {.n_threads = 2, .no_blas = true, .type_k = TG_KV_F16, .type_v = TG_KV_F16},
     {.n_threads = 2, .no_blas = true, .precise = true, .type_v = TG_KV_F16},
+    {.n_threads = 2, .no_blas = true, .type_k = TG_KV_Q8_0, .type_v = TG_KV_Q8_0},
+    {.n_threads = 2, .no_blas = true, .type_k = TG_KV_BF16, .type_v = TG_KV_BF16, .window = 21, .keep = 3},
 };
 enum { N_MODES = sizeof MODES / sizeof *MODES };
 
@@ -200,8 +202,69 @@ static void narrow_modes_stay_near(void **state)
         if (!(distance(g, narrow) <= 1e-2) || !(distance(g, coarse) <= 1e-1))
             fail_msg("%s: off by %g with a narrow cache, %g by default", g->name,
                      distance(g, narrow), distance(g, coarse));
+        p.precise = true;
+        for (int i = 0; i < 3; i++) {
+            p.type_k = p.type_v = i == 0 ? TG_KV_Q8_0 : TG_KV_BF16;
+            p.attention = i == 2 ? "bf16" : NULL;
+            tg_session *s = NULL;
+            if (i == 2 && tg_session_create(&s, g->model, &p, NULL) == TG_E_USAGE)
+                continue; /* not on this processor */
+            tg_session_free(s);
+            float *got = logits_of(g, g->ids.n_rows, p);
+            if (!(distance(g, got) <= 1e-1))
+                fail_msg("%s: off by %g with cache type %d", g->name, distance(g, got), (int)p.type_k);
+            free(got);
+        }
         free(coarse);
         free(narrow);
+    }
+}
+
+/* Every attention algorithm, by whole prompts and in small steps. */
+static void every_attention_matches_the_reference(void **state)
+{
+    (void)state;
+    EACH_CASE (g) {
+        for (int i = 0; tg_attention_name(i, NULL); i++) {
+            tg_session_params p = {.n_threads = 2, .precise = true, .attention = tg_attention_name(i, NULL)};
+            if (!strcmp(p.attention, "bf16"))
+                continue; /* wants another cache: see below */
+            const int n = g->ids.n_rows;
+            float *whole = logits_of(g, n, p), *steps = logits_by(g, n, n > 300 ? n - 9 : n / 2, 3, p);
+            if (!(distance(g, whole) <= 1e-4) || !(distance(g, steps) <= 1e-4))
+                fail_msg("%s: %s is off by %g and %g", g->name, p.attention, distance(g, whole),
+                         distance(g, steps));
+            free(steps);
+            free(whole);
+        }
+    }
+}
+
+/* A window that holds everything is none; one that does not changes what is behind it, and nothing
+ * before; positions kept under it count. */
+static void windows_begin_where_they_should(void **state)
+{
+    (void)state;
+    EACH_CASE (g) {
+        const int n = few(g), w = n / 2;
+        const size_t row = row_floats(g);
+        tg_session_params p = MODES[0];
+        float *all = logits_of(g, n, p);
+        p.window = n;
+        float *wide = logits_of(g, n, p);
+        same_bits(g, "a wide window", all, wide, n);
+        p.window = w;
+        float *half = logits_of(g, n, p);
+        same_bits(g, "rows within the window", all, half, w);
+        assert_memory_not_equal(all + (size_t)w * row, half + (size_t)w * row, row * sizeof *all);
+        p.keep = n - w; /* together they hold everything, in two ranges or in one */
+        float *kept = logits_of(g, n, p);
+        for (size_t i = 0; i < (size_t)n * row; i++)
+            assert_true(fabs((double)all[i] - (double)kept[i]) <= 1e-2 * fmax(1, fabs((double)all[i])));
+        free(kept);
+        free(half);
+        free(wide);
+        free(all);
     }
 }
 
@@ -528,6 +591,8 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(logits_match_the_reference),
         cmocka_unit_test(narrow_modes_stay_near),
+        cmocka_unit_test(every_attention_matches_the_reference),
+        cmocka_unit_test(windows_begin_where_they_should),
         cmocka_unit_test(threads_keep_the_bits),
         cmocka_unit_test(batches_keep_the_bits),
         cmocka_unit_test(small_batches_keep_the_bits_with_blas),
