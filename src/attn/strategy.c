@@ -32,7 +32,7 @@ static size_t lay_out(scratch *s, char *base, int rows, int head_dim, size_t sco
     TG_PLACE(s->n_keys, base, at, n);
     TG_PLACE(s->q_rows, base, at, n * (size_t)head_dim);
     TG_PLACE(s->o, base, at, n * tg_attn_state_floats((int)v_dim));
-    TG_PLACE(s->states, base, at, TG_REF_ROWS * tg_attn_state_floats((int)v_dim));
+    TG_PLACE(s->states, base, at, n * tg_attn_state_floats((int)v_dim));
     TG_PLACE(s->wide, base, at, TG_KV_BLOCK * v_dim);
     TG_PLACE(s->scores, base, at, score_floats);
     return at;
@@ -88,8 +88,7 @@ size_t tg_attn_strategy_scratch(const tg_attn_strategy *s, int n_batch, int n_ct
     scratch t;
     if (!s->score_floats)
         return tg_attn_scratch_bytes(n_head, n_head_kv, head_dim);
-    return lay_out(&t, NULL, n_batch > TG_REF_ROWS ? n_batch : TG_REF_ROWS, head_dim,
-                   s->score_floats(n_batch, n_ctx));
+    return lay_out(&t, NULL, s->whole ? n_batch : TG_REF_ROWS, head_dim, s->score_floats(n_batch, n_ctx));
 }
 
 /* ---- the schedule -------------------------------------------------------------------------------- */
@@ -104,7 +103,7 @@ typedef struct plan {
 static void run_unit(const tg_worker *w, const tg_attn *a, const plan *p, int first, int end, int head)
 {
     scratch s;
-    lay_out(&s, w->scratch, a->n > TG_REF_ROWS ? a->n : TG_REF_ROWS, a->kv.head_dim, 0);
+    lay_out(&s, w->scratch, p->rows, a->kv.head_dim, 0);
     for (int i = first; i < end; i++) {
         size_t at = ((size_t)i * (size_t)a->n_head + (size_t)head) * (size_t)a->kv.head_dim;
         s.q[i - first] = a->q + at;
@@ -191,23 +190,44 @@ static void run_flash2(const tg_worker *w, const tg_attn *a)
 /* ---- the table ----------------------------------------------------------------------------------- */
 
 const tg_attn_strategy tg_attn_strategies[] = {
-    {"auto", "what serves: chunks of 256 keys, split over keys for few rows, the same bits for any threads",
-     tg_attention, true, false, NULL},
-    {"safe", "three kernels over a matrix of scores, as textbooks have it", run_safe, false, false,
-     matrix_floats},
-    {"fused", "a row of scores, then sum and weighted values in one loop", run_fused, false, false,
-     row_floats},
-    {"online", "online softmax key by key (Milakov & Gimelshein 2018)", run_online, false, false,
-     group_floats},
-    {"chunked", "chunks of about the root of the keys (Rabe & Staats 2022)", run_chunked, false, false,
-     root_floats},
-    {"flash", "tiles, normalised at each (FlashAttention 2022)", run_flash, false, false, tile_floats},
-    {"flash2", "tiles, normalised at the end, rescaled when the maximum rises (FlashAttention-2 2023)",
-     run_flash2, false, false, tile_floats},
-    {"split", "as auto, split over keys whatever the rows (Flash-Decoding 2023)", tg_attention_split, true,
-     false, NULL},
-    {"bf16", "as auto with BF16 products, over a BF16 cache (FlashAttention-3's low precision)", tg_attention,
-     true, true, NULL},
+    {.name = "auto",
+     .summary = "what serves: chunks of 256 keys, split over keys for few rows, same bits for any threads",
+     .run = tg_attention,
+     .modifiers = true},
+    {.name = "safe",
+     .summary = "three kernels over a matrix of scores, as textbooks have it",
+     .run = run_safe,
+     .score_floats = matrix_floats,
+     .whole = true},
+    {.name = "fused",
+     .summary = "a row of scores, then sum and weighted values in one loop",
+     .run = run_fused,
+     .score_floats = row_floats},
+    {.name = "online",
+     .summary = "online softmax key by key (Milakov & Gimelshein 2018)",
+     .run = run_online,
+     .score_floats = group_floats},
+    {.name = "chunked",
+     .summary = "chunks of about the root of the keys (Rabe & Staats 2022)",
+     .run = run_chunked,
+     .score_floats = root_floats},
+    {.name = "flash",
+     .summary = "tiles, normalised at each (FlashAttention 2022)",
+     .run = run_flash,
+     .score_floats = tile_floats},
+    {.name = "flash2",
+     .summary = "tiles, normalised at the end, rescaled when the maximum rises (FlashAttention-2 2023)",
+     .run = run_flash2,
+     .score_floats = tile_floats},
+    {.name = "split",
+     .summary = "as auto, split over keys whatever the rows (Flash-Decoding 2023)",
+     .run = tg_attention_split,
+     .modifiers = true},
+    {.name = "bf16",
+     .summary = "as auto with BF16 products, over a BF16 cache (low precision as in FlashAttention-3)",
+     .run = tg_attention,
+     .modifiers = true,
+     .dots = true},
 };
 const int tg_n_attn_strategies = sizeof tg_attn_strategies / sizeof *tg_attn_strategies;
 

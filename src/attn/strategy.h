@@ -9,6 +9,7 @@ typedef struct tg_attn_strategy {
     const char *name, *summary;
     void (*run)(const tg_worker *w, const tg_attn *a);
     bool modifiers; /* does it know windows, kept positions, sinks and soft caps? */
+    bool whole;     /* does it take all rows of a head at once? */
     bool dots;      /* BF16 products: needs a BF16 cache for keys and values, and the processor's help */
     /* Floats of scores that a worker needs for n_batch rows and n_ctx keys, beside what all share; NULL:
      * none. */
