@@ -1,0 +1,168 @@
+/* Writing keys and values into a cache, and what is read back, for each type. */
+#include "attn/problem.h"
+
+static double most_of(tg_type type)
+{
+    return type == TG_F16    ? 65504
+           : type == TG_BF16 ? 0x1.fep127
+           : type == TG_Q8_0 ? 127.0 * 65504
+                             : (double)INFINITY;
+}
+
+/* What x becomes; for Q8_0, what it is before it becomes a code. */
+static double rounded(float x, tg_type type)
+{
+    double most = most_of(type), y = (double)x > most ? most : (double)x < -most ? -most : (double)x;
+    if (isnan(x))
+        return (double)NAN;
+    return type == TG_F16    ? (double)tg_f16_to_f32(tg_f32_to_f16((float)y))
+           : type == TG_BF16 ? (double)to_bf16((float)y)
+                             : y;
+}
+
+/* Half a step of the format at x; for Q8_0, of the 32 numbers around it: the scale is rounded too, and below
+ * 2^-14 all is zero. */
+static double half_step(double x, tg_type type, double amax)
+{
+    switch (type) {
+    case TG_F16:
+        return fmax(fabs(x) * 0x1p-11, 0x1p-25);
+    case TG_BF16:
+        return fabs(x) * 0x1p-8 + 0x1p-134;
+    case TG_Q8_0:
+        return amax < 127.2 * 0x1p-14 ? amax : amax / 127 * (0.5 + 0x1p-11);
+    default:
+        return 0;
+    }
+}
+
+/* `got` is what was read back for the n numbers x of one key or value. Returns how many were too large. */
+static int check(tg_type type, const float *x, const float *got, int n)
+{
+    int too_large = 0;
+    for (int d = 0; d < n; d++) {
+        double amax = 0, y = rounded(x[d], type), out = (double)got[d];
+        bool nan = false;
+        for (int i = d / 32 * 32; i < n && i < d / 32 * 32 + 32; i++) {
+            nan |= isnan(x[i]) != 0;
+            amax = fmax(amax, fabs(rounded(x[i], type)));
+        }
+        too_large += fabs((double)x[d]) > most_of(type);
+        if (isnan(x[d]) || (nan && type == TG_Q8_0)) {
+            assert_true(isnan(out));
+            continue;
+        }
+        double clamped = fmax(-most_of(type), fmin(most_of(type), (double)x[d]));
+        bool right = type == TG_Q8_0 ? fabs(out - y) <= half_step(y, type, amax) : out == y;
+        if (!right || (type != TG_F32 && !(fabs(out - clamped) <= half_step(clamped, type, amax))))
+            fail_msg("type %d: %.9g came back as %.9g", (int)type, (double)x[d], out);
+    }
+    return too_large;
+}
+
+static void fill(float *x, size_t n, int i)
+{
+    float scale = i % 3 ? 1 : (float)exp(rand_unit() * 60 - 30);
+    for (size_t j = 0; j < n; j++) {
+        x[j] = near_normal() * scale;
+        int odd = rand_int(0, i % 4 ? 10000 : 100);
+        x[j] = odd == 0   ? NAN
+               : odd == 1 ? INFINITY
+               : odd == 2 ? -INFINITY
+               : odd == 3 ? 65505.0f
+               : odd == 4 ? -65504.0f
+               : odd == 5 ? 0x1.fffffep127f
+               : odd == 6 ? 127.0f * 65504.0f
+               : odd == 7 ? -0.0f
+               : odd == 8 ? 6e-8f
+                          : x[j];
+    }
+}
+
+/* Positions come in any order; each is what was put there, and nothing else. */
+static void round_trip(void **state)
+{
+    (void)state;
+    for (int i = 0; i < (DEBUG ? 100 : 600); i++) {
+        rand_state = 20 + (uint64_t)i;
+        int n = rand_int(1, 150), heads = rand_int(1, 3), dim = i % 5 ? rand_int(1, 80) : rand_int(81, 256);
+        tg_type k = cache_types[i & 3], v = cache_types[i >> 2 & 3];
+        problem p = problem_make((sizes){1, n, heads, heads, dim, k, v, 1}, 1);
+        size_t width = (size_t)(heads * dim), total = (size_t)n * width;
+        fill(p.k, total, i);
+        fill(p.v, total, i + 1);
+        float *keys = memcpy(malloc(total * sizeof(float)), p.k, total * sizeof(float));
+        float *values = memcpy(malloc(total * sizeof(float)), p.v, total * sizeof(float));
+        int clamped = 0, want = 0, stride = n == 1 || n % 7 ? 7 : 5;
+        stride = n % stride ? stride : 1;
+        for (int j = 0; j < n; j++)
+            clamped += put(&p, 0, j * stride % n);
+        for (int j = 0; j < n; j++)
+            read_back(&p, 0, j);
+        for (size_t at = 0; at < total; at += (size_t)dim)
+            want += check(k, keys + at, p.k + at, dim) + check(v, values + at, p.v + at, dim);
+        assert_int_equal(clamped, want);
+        free(keys);
+        free(values);
+        problem_free(&p);
+    }
+}
+
+/* Values are padded with zeros up to v_dim. */
+static void padding(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 4; i++)
+        for (int dim = 1; dim < 70; dim++) {
+            problem p = problem_make((sizes){1, 64, 1, 1, dim, TG_F32, cache_types[i], 1}, 1);
+            float wide[TG_KV_BLOCK * 80];
+            for (int j = 0; j < 64; j++)
+                put(&p, 0, j);
+            const uint8_t *block = p.a.kv.v + (size_t)p.block[0] * p.a.kv.v_block_stride;
+            int v_dim = p.a.kv.v_dim;
+            if (i == 0)
+                memcpy(wide, block, p.a.kv.v_block_stride);
+            else
+                tg_kv_table()->widen_v(block, cache_types[i], v_dim, 64, wide);
+            for (int j = 0; j < 64; j++)
+                for (int d = dim; d < v_dim; d++)
+                    assert_true(wide[j * v_dim + d] == 0.0f);
+            problem_free(&p);
+        }
+}
+
+/* The limits of each type are kept as they are, and what is beyond them is clamped and counted. */
+static void saturation(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 16; i++) {
+        rand_state = 3 + (uint64_t)i;
+        tg_type k = cache_types[i & 3], v = cache_types[i >> 2 & 3];
+        problem p = problem_make((sizes){1, 1, 1, 1, 40, k, v, 1}, 0);
+        for (int d = 0; d < 40; d++)
+            p.k[d] = p.v[d] = 1;
+        p.k[3] = (float)most_of(k) * 1.01f;
+        p.v[0] = k == TG_F32 && v == TG_F32 ? 65504.0f : v == TG_F32 ? 3e38f : (float)most_of(v);
+        p.v[20] = -INFINITY;
+        assert_int_equal(put(&p, 0, 0), (k != TG_F32) + (v != TG_F32));
+        assert_true(k == TG_F32 || (double)p.k[3] == most_of(k));
+        if (v != TG_F32) {
+            run(tg_attn_strategy_by_name("safe"), &p, &p.a, 1);
+            assert_true((double)p.v[0] == most_of(v) && (double)p.v[20] == -most_of(v) &&
+                        fabsf(p.v[39] - 1) < 1e-3f);
+            assert_true(k == TG_F32 || ((double)p.a.out[20] == -most_of(v) &&
+                                         fabsf(p.a.out[39] - 1) < 1e-3f));
+        }
+        problem_free(&p);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(round_trip),
+        cmocka_unit_test(padding),
+        cmocka_unit_test(saturation),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
