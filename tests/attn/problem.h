@@ -304,9 +304,10 @@ static inline void run(const tg_attn_strategy *s, const problem *p, const tg_att
  * and weights in 15-bit fixed point for Q8_0 values; DOTS with both in BF16. */
 typedef enum sight { PLAIN, SERVED, DOTS } sight;
 
-static inline sight kind_of(const tg_attn_strategy *s)
+static inline sight kind_of(const tg_attn_strategy *s, const problem *p)
 {
-    return s->dots ? DOTS : s->modifiers ? SERVED : PLAIN;
+    bool codes = p->s.type_k == TG_Q8_0 || p->s.type_v == TG_Q8_0;
+    return s->dots ? DOTS : s->modifiers && codes ? SERVED : PLAIN;
 }
 
 typedef struct answer {
@@ -364,7 +365,9 @@ static inline double weights_of(const problem *p, int r, int h, const double *q,
 {
     const tg_attn_mods *m = &p->a.mods;
     tg_attn_row row = p->row[r];
-    double most = 0, max = -INFINITY, l = 0;
+    double most = 0, max = -INFINITY, l = 0, qq = 0;
+    for (int d = 0; d < p->s.head_dim; d++)
+        qq += q[d] * q[d];
     if (m->sink) {
         max = (double)m->sink[h];
         most = fabs(max);
@@ -375,10 +378,9 @@ static inline double weights_of(const problem *p, int r, int h, const double *q,
             continue;
         }
         const float *k = p->k + key_at(p, row.seq, j, h / (p->s.n_head / p->s.n_head_kv));
-        double dot = 0, qq = 0, kk = 0;
+        double dot = 0, kk = 0;
         for (int d = 0; d < p->s.head_dim; d++) {
             dot += q[d] * (double)k[d];
-            qq += q[d] * q[d];
             kk += (double)k[d] * (double)k[d];
         }
         double cap = (double)m->soft_cap;

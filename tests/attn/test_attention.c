@@ -100,9 +100,8 @@ static void same_bits(void **state)
         run(s, &p, &p.a, 1);
         float *first = malloc(out_floats(&p) * sizeof *first);
         memcpy(first, p.a.out, out_floats(&p) * sizeof *first);
-        static const int threads[] = {2, 3, 8};
-        for (int t = 0; t < 3; t++) {
-            run(s, &p, &p.a, threads[t]);
+        for (int t = 0; t < 2; t++) {
+            run(s, &p, &p.a, t == 0 ? 2 : i % 2 ? 3 : 8);
             expect_bits(&p, first, "the number of threads", i);
         }
         in_parts(s, &p, 1);
@@ -118,6 +117,7 @@ static void same_bits(void **state)
     }
 }
 
+/* BF16 products add two keys at a time, and which two may depend on the company: threads alone are promised. */
 static void bf16_threads(void **state)
 {
     (void)state;

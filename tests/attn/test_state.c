@@ -158,7 +158,7 @@ static void check(const row *r, const float *s, const char *what)
     assert_true(fabs((double)s[1] - l) <= r->tolerance * l);
 }
 
-static const int n_rows = DEBUG ? 1000 : 6000;
+static const int n_rows = DEBUG ? 5000 : 20000;
 
 /* Split anywhere, also into nothing, merged in any grouping and order. */
 static void split_and_merge(void **state)
