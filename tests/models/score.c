@@ -1,6 +1,6 @@
 /* score.c - evaluates token ids and prints what the logits say about them.
  *
- *     score [-p] [-f] [-t THREADS] [-b BATCH] MODEL < ids
+ *     score [-p] [-f] [-k TYPE] [-t THREADS] [-b BATCH] MODEL < ids
  *
  * Three lines: the mean negative log-likelihood of the ids after the first; a hash of all the
  * logits' bits; after each id the most likely next one. -p keeps activations in float32, -f the
@@ -81,13 +81,16 @@ int main(int argc, char **argv)
     tg_session_params params = {.type_k = TG_KV_F16, .type_v = TG_KV_F16};
     static int32_t id[MAX_IDS];
     int n = 0;
-    for (int c; (c = getopt(argc, argv, "pft:b:")) != -1;) {
+    for (int c; (c = getopt(argc, argv, "pfk:t:b:")) != -1;) {
         switch (c) {
         case 'p':
             params.precise = true;
             break;
         case 'f':
             params.type_k = params.type_v = TG_KV_F32;
+            break;
+        case 'k': /* f32, f16, bf16 or q8_0, by number */
+            params.type_k = params.type_v = (tg_kv_type)atoi(optarg);
             break;
         case 't':
             params.n_threads = atoi(optarg);
