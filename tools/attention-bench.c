@@ -153,7 +153,8 @@ static void fill(problem *p, int layer)
 }
 
 /* n rows of n_head heads against n_keys positions: the last n of them (causal), or each against all. */
-static problem problem_make(int n, int n_keys, int n_head, int n_head_kv, int n_layer, tg_type type, bool causal)
+static problem problem_make(int n, int n_keys, int n_head, int n_head_kv, int n_layer, tg_type type,
+                            bool causal)
 {
     problem p = {.strategy = &tg_attn_strategies[0], .n_keys = n_keys, .n_layer = n_layer};
     size_t blocks = (size_t)(n_keys + TG_KV_BLOCK - 1) / TG_KV_BLOCK;
@@ -286,7 +287,8 @@ static double error_of(const problem *p)
 
 static double scratch_of(const problem *p)
 {
-    return (double)tg_attn_strategy_scratch(p->strategy, p->a.n, p->n_keys, p->a.n_head, p->a.kv.n_head_kv, DIM);
+    return (double)tg_attn_strategy_scratch(p->strategy, p->a.n, p->n_keys, p->a.n_head, p->a.kv.n_head_kv,
+                                            DIM);
 }
 
 /* Reports a timed problem. */
@@ -327,8 +329,8 @@ static void three_kernels(const tg_worker *w, void *arg)
             tg_softmax()->softmax[TG_SOFTMAX_SAFE].run(s + i * n, n_keys, s + i * n);
             memset(s + i * n + n_keys, 0, (n - n_keys) * sizeof *s);
         }
-        cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, p->n, DIM, p->n, 1.0f, s, p->n, p->v + h * head,
-                    DIM, 0.0f, p->out + h * head, DIM);
+        cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, p->n, DIM, p->n, 1.0f, s, p->n,
+                    p->v + h * head, DIM, 0.0f, p->out + h * head, DIM);
     }
 }
 
@@ -420,9 +422,18 @@ static void section_softmax(void)
             c[k].algo->run(x, n, y);
             for (size_t j = 0; j < n; j++) /* relative: probabilities of long rows are tiny */
                 error = fmax(error, fabs((double)y[j] - exact[j] / sum) * sum / exact[j]);
-            const figure f = {"softmax", t[k].name, "rows", (double)n, bench.n_threads, t[k].seconds,
-                              (double)n * bench.n_threads, 4.0 * c[k].algo->accesses * (double)n * bench.n_threads,
-                              0, t[k].bytes, error, 0};
+            const figure f = {"softmax",
+                              t[k].name,
+                              "rows",
+                              (double)n,
+                              bench.n_threads,
+                              t[k].seconds,
+                              (double)n * bench.n_threads,
+                              4.0 * c[k].algo->accesses * (double)n * bench.n_threads,
+                              0,
+                              t[k].bytes,
+                              error,
+                              0};
             put_figure(&f);
         }
         free(exact);
@@ -464,17 +475,28 @@ static void section_top_k(void)
         }
         measure(t, TG_TOP_K_COUNT, 3 * bench.runs);
         for (int k = 0; k < TG_TOP_K_COUNT; k++) {
-            const figure f = {"top_k", t[k].name, "k = 5", (double)n, bench.n_threads, t[k].seconds,
-                              (double)n * bench.n_threads, 4.0 * c[k].top_k->accesses * (double)n * bench.n_threads,
-                              0, t[k].bytes, NAN, 0};
+            const figure f = {"top_k",
+                              t[k].name,
+                              "k = 5",
+                              (double)n,
+                              bench.n_threads,
+                              t[k].seconds,
+                              (double)n * bench.n_threads,
+                              4.0 * c[k].top_k->accesses * (double)n * bench.n_threads,
+                              0,
+                              t[k].bytes,
+                              NAN,
+                              0};
             put_figure(&f);
         }
         double vector = ratio(&t[TG_TOP_K_AFTER], &t[TG_TOP_K_FUSED], 3 * bench.runs);
         double heap = ratio(&t[TG_TOP_K_AFTER_BY_HEAP], &t[TG_TOP_K_FUSED], 3 * bench.runs);
         if (n == 25000) {
-            snprintf(add_claim("fused top-5 over safe softmax, then top-k, at 25,000: 5×", "≥ 2 × (vectorised)",
-                               vector >= 2, "the exponentials: one an element instead of two, and no division")
-                         ->measured, 160, "%.2f ×", vector);
+            snprintf(add_claim("fused top-5 over safe softmax, then top-k, at 25,000: 5×",
+                               "≥ 2 × (vectorised)", vector >= 2,
+                               "the exponentials: one an element instead of two, and no division")
+                         ->measured,
+                     160, "%.2f ×", vector);
             snprintf(add_claim("the same against the textbook's heap", "≥ 5 ×", heap >= 5,
                                "the heap's comparison of each element")
                          ->measured, 160, "%.2f ×", heap);
@@ -504,7 +526,8 @@ static void section_algorithms(void)
         timed t[16];
         int count = 0;
         for (int i = 0; i < tg_n_attn_strategies; i++) {
-            if (tg_attn_strategies[i].dots || (n > 4096 && tg_attn_strategies[i].run == by_name("online")->run))
+            if (tg_attn_strategies[i].dots ||
+                (n > 4096 && tg_attn_strategies[i].run == by_name("online")->run))
                 continue;
             q[count] = p;
             q[count].strategy = &tg_attn_strategies[i];
@@ -541,15 +564,25 @@ static void section_flash(void)
                 problem_place(&q[k]);
                 t[k] = timed_problem(&q[k], names[k]);
             }
-            t[3] = (timed){.name = "three kernels", .team = bench.team, .step = three_kernels, .arg = &opponent};
+            t[3] =
+                (timed){.name = "three kernels", .team = bench.team, .step = three_kernels, .arg = &opponent};
             t[4] = (timed){.name = "sgemm", .team = bench.team, .step = gemm, .arg = matrices};
             measure(t, N_CASES, bench.runs);
             const char *variant = causal ? "causal" : "full";
             for (int k = 0; k < 3; k++)
                 report("flash", variant, &t[k]);
             double scores = (double)n * n * HEADS;
-            const figure f = {"flash", "three kernels", variant, n, bench.n_threads, t[3].seconds,
-                              causal ? scores / 2 : scores, 7 * 4 * scores, 4.0 * DIM * scores, t[3].bytes, NAN,
+            const figure f = {"flash",
+                              "three kernels",
+                              variant,
+                              n,
+                              bench.n_threads,
+                              t[3].seconds,
+                              causal ? scores / 2 : scores,
+                              7 * 4 * scores,
+                              4.0 * DIM * scores,
+                              t[3].bytes,
+                              NAN,
                               (double)n * n * 4};
             put_figure(&f);
             double flops = 2.0 * GEMM_N * GEMM_N * GEMM_N * bench.n_threads, rate = flops / t[4].seconds;
@@ -629,13 +662,14 @@ static void section_low(void)
         for (int k = 3; k < count; k++) {
             double f32 = ratio(&t[0], &t[k], bench.runs), f16 = ratio(&t[1], &t[k], bench.runs);
             best = fmax(best, fmin(f32, f16));
-            at += snprintf(line + at, sizeof *text - (size_t)at, "%s%s %.2f × f32, %.2f × f16", k > 3 ? "; " : "",
-                           form[k].name, f32, f16);
+            at += snprintf(line + at, sizeof *text - (size_t)at, "%s%s %.2f × f32, %.2f × f16",
+                           k > 3 ? "; " : "", form[k].name, f32, f16);
         }
-        claim *c = add_claim("low precision: 1.5–2×, at 16,384",
-                             decode ? "decode: ≥ 1.5 × f32 and f16" : "prefill: ≥ 1.5 × f32 and f16", best >= 1.5,
-                             decode ? "memory: 8.5 bits a number instead of 16 or 32"
-                                    : "the exponentials, which no format makes cheaper");
+        claim *c =
+            add_claim("low precision: 1.5–2×, at 16,384",
+                      decode ? "decode: ≥ 1.5 × f32 and f16" : "prefill: ≥ 1.5 × f32 and f16", best >= 1.5,
+                      decode ? "memory: 8.5 bits a number instead of 16 or 32"
+                             : "the exponentials, which no format makes cheaper");
         snprintf(c->measured, sizeof c->measured, "%.159s", line);
         for (int k = 0; k < count; k++)
             problem_free(&p[k]);
@@ -676,10 +710,13 @@ static void section_split(void)
                           q->n_keys, cache_bytes(q), 0, t[i].bytes, NAN, 0};
         put_figure(&f);
     }
-    double own = ratio(&four[2], &four[0], RUNS * bench.runs), probe = ratio(&four[3], &four[1], RUNS * bench.runs);
+    double own = ratio(&four[2], &four[0], RUNS * bench.runs),
+           probe = ratio(&four[3], &four[1], RUNS * bench.runs);
     snprintf(add_claim("Flash-Decoding: split over keys, one KV head, 65,536 keys",
-                       "≥ 0.9 × what reading gains by two threads", own >= 0.9 * probe, "memory, and one barrier")
-                 ->measured, 160, "%.2f × by two threads; reading %.2f ×", own, probe);
+                       "≥ 0.9 × what reading gains by two threads", own >= 0.9 * probe,
+                       "memory, and one barrier")
+                 ->measured,
+             160, "%.2f × by two threads; reading %.2f ×", own, probe);
     for (int i = 2; i < N; i++) {
         double per_key = ratio(&t[2 * i], &t[2], RUNS * bench.runs) * size[1] / size[i];
         least = fmin(least, per_key);
@@ -726,9 +763,11 @@ static void section_short(void)
             }
             problem_free(&p);
         }
-        snprintf(add_claim(square ? "short prompts, N = 1 ... 512 rows and keys" : "short rows, one query, N = 1 ... 512 keys",
+        snprintf(add_claim(square ? "short prompts, N = 1 ... 512 rows and keys"
+                                  : "short rows, one query, N = 1 ... 512 keys",
                            "auto within 10 % of the best strategy", worst <= 1.1, "setting up, a barrier")
-                     ->measured, 160, "%.2f × the time of %s at N = %d, at worst", worst, worst_name, worst_n);
+                     ->measured,
+                 160, "%.2f × the time of %s at N = %d, at worst", worst, worst_name, worst_n);
     }
 }
 
@@ -838,7 +877,8 @@ int main(int argc, char **argv)
         else
             return usage();
     }
-    if (bench.n_threads < 1 || bench.n_threads > TG_MAX_THREADS || bench.runs < 1 || bench.runs > RUNS_MAX / 3)
+    if (bench.n_threads < 1 || bench.n_threads > TG_MAX_THREADS || bench.runs < 1 ||
+        bench.runs > RUNS_MAX / 3)
         return usage();
     tg_error err;
     bench.l3_bytes = last_cache_bytes();

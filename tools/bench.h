@@ -42,7 +42,8 @@ static inline int counter_open(void)
     memset(&a, 0, sizeof a);
     a.type = PERF_TYPE_HW_CACHE;
     a.size = sizeof a;
-    a.config = PERF_COUNT_HW_CACHE_LL | PERF_COUNT_HW_CACHE_OP_READ << 8 | PERF_COUNT_HW_CACHE_RESULT_MISS << 16;
+    a.config =
+        PERF_COUNT_HW_CACHE_LL | PERF_COUNT_HW_CACHE_OP_READ << 8 | PERF_COUNT_HW_CACHE_RESULT_MISS << 16;
     a.inherit = 1;
     a.exclude_kernel = 1;
     return (int)syscall(SYS_perf_event_open, &a, 0, -1, -1, 0);

@@ -63,8 +63,8 @@ static inline float *o_of(const part *t, int r)
 /* ---- 1. scores --------------------------------------------------------------------------------- */
 
 /* The same as score_groups in BF16 products: q in pairs of dimensions, the last padded with zero. */
-VEC void score_groups_dot(const uint32_t *q, const int R, const uint8_t *k, const int G, int head_dim, float *s,
-                          ptrdiff_t ahead)
+VEC void score_groups_dot(const uint32_t *q, const int R, const uint8_t *k, const int G, int head_dim,
+                          float *s, ptrdiff_t ahead)
 {
     vf acc[ROWS][GROUPS];
     vi key[GROUPS];
@@ -373,7 +373,8 @@ VEC void value_columns_q8(int r, const int R, const part *t, int col, const int 
                 for (int i = 0; i < R; i++)
                     for (int k = 0; k < C; k++) {
                         int32_t pair; /* of the scale that the column has */
-                        memcpy(&pair, p + (size_t)i * row + (col % 32 + k * 16) / 32 * TG_KV_CHUNK + j + 2 * h, 4);
+                        memcpy(&pair,
+                               p + (size_t)i * row + (col % 32 + k * 16) / 32 * TG_KV_CHUNK + j + 2 * h, 4);
                         acc[h][i][k] = vi_dot2(acc[h][i][k], value[k], pair);
                     }
             }

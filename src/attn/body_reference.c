@@ -226,7 +226,8 @@ static void begin(const tg_ref *t)
 }
 
 /* Merges (m, l) of each row's tile into its state, and says with which weights O must follow. */
-VEC void weights(const tg_ref *t, const float *ms, const float *ls, const bool normalised, float *wa, float *wb)
+VEC void weights(const tg_ref *t, const float *ms, const float *ls, const bool normalised, float *wa,
+                 float *wb)
 {
     int v_dim = t->kv->v_dim;
     for (int r = 0; r < t->n; r++) {
@@ -259,9 +260,11 @@ VEC void tiles(tg_ref *t, const bool normalised)
     for (int end = 0; next_tile(t, &end);) {
         float ms[TG_REF_ROWS], ls[TG_REF_ROWS], wa[TG_REF_ROWS], wb[TG_REF_ROWS];
         for (int r = 0; r < t->n; r++) /* two loops: no row waits for its own maximum */
-            ms[r] = end_of(t, r, end) > 0 ? row_max(scores_of(t, r, t->first), 0, end_of(t, r, end), 0.0f) : -INFINITY;
+            ms[r] = end_of(t, r, end) > 0 ? row_max(scores_of(t, r, t->first), 0, end_of(t, r, end), 0.0f)
+                                          : -INFINITY;
         for (int r = 0; r < t->n; r++)
-            ls[r] = end_of(t, r, end) > 0 ? row_exps(scores_of(t, r, t->first), 0, end_of(t, r, end), ms[r]) : 0.0f;
+            ls[r] = end_of(t, r, end) > 0 ? row_exps(scores_of(t, r, t->first), 0, end_of(t, r, end), ms[r])
+                                          : 0.0f;
         clear(t);
         all_values(t, t->first, end);
         weights(t, ms, ls, normalised, wa, wb);

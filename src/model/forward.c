@@ -48,7 +48,8 @@ size_t tg_forward_lay_out(tg_forward *f, const tg_weights *w, int n_batch, void 
     return at;
 }
 
-size_t tg_forward_scratch_bytes(const tg_weights *w, const tg_attn_strategy *attention, int n_batch, int n_ctx)
+size_t tg_forward_scratch_bytes(const tg_weights *w, const tg_attn_strategy *attention, int n_batch,
+                                int n_ctx)
 {
     const tg_config *c = &w->config;
     int widest = c->n_ff > in_max(c) ? c->n_ff : in_max(c);

@@ -8,7 +8,8 @@
 
 size_t tg_kv_block_bytes(const tg_config *c, tg_type type_k, tg_type type_v)
 {
-    return (size_t)c->n_layer * (size_t)c->n_head_kv * (tg_kv_k_block_bytes(type_k, c->head_dim) + tg_kv_v_block_bytes(type_v, c->head_dim));
+    return (size_t)c->n_layer * (size_t)c->n_head_kv *
+           (tg_kv_k_block_bytes(type_k, c->head_dim) + tg_kv_v_block_bytes(type_v, c->head_dim));
 }
 
 int tg_kv_pool_blocks(int n_ctx, int n_seq_max)
