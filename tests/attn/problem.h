@@ -351,9 +351,12 @@ static inline double factor_of(const problem *p, tg_attn_row row, int head, cons
 {
     double most = 0;
     for (int j = 0; j < p->s.n_keys; j++) {
+        if (!sees(&p->a.mods, row, j))
+            continue;
+        const float *k = p->k + key_at(p, row.seq, j, head);
         double e = 0;
-        for (int d = 0; d < p->s.head_dim && sees(&p->a.mods, row, j); d++)
-            e += error[d / 32] * fabs((double)p->k[key_at(p, row.seq, j, head) + (size_t)d]);
+        for (int d = 0; d < p->s.head_dim; d++)
+            e += error[d / 32] * fabs((double)k[d]);
         most = fmax(most, e);
     }
     return expm1(2 * most);
@@ -379,7 +382,7 @@ static inline double weights_of(const problem *p, int r, int h, const double *q,
         }
         const float *k = p->k + key_at(p, row.seq, j, h / (p->s.n_head / p->s.n_head_kv));
         double dot = 0, kk = 0;
-        for (int d = 0; d < p->s.head_dim; d++) {
+        for (int d = 0, dim = p->s.head_dim; d < dim; d++) {
             dot += q[d] * (double)k[d];
             kk += (double)k[d] * (double)k[d];
         }
@@ -403,17 +406,20 @@ static inline double weights_of(const problem *p, int r, int h, const double *q,
  * 32767, so that each code comes with half a step too much or too little. */
 static inline void add_fixed_point(const problem *p, tg_attn_row row, int head, const double *w, double *bound)
 {
-    for (int from = 0; from < p->s.n_keys; from += TG_KV_CHUNK)
-        for (int d = 0; d < p->s.head_dim; d++) {
-            double most = 0, codes = 0;
-            for (int j = from; j < p->s.n_keys && j < from + TG_KV_CHUNK; j++) {
-                size_t at = key_at(p, row.seq, j, head);
-                double scale = w[j] > 0 ? (double)p->v_scale[at + (size_t)d / 32] : 0;
-                most = fmax(most, w[j] * scale);
-                codes += scale > 0 ? fabs((double)p->v[at + (size_t)d]) / scale : 0;
+    for (int from = 0; from < p->s.n_keys; from += TG_KV_CHUNK) {
+        double most[8] = {0}, codes[256] = {0};
+        for (int j = from; j < p->s.n_keys && j < from + TG_KV_CHUNK; j++) {
+            size_t at = key_at(p, row.seq, j, head);
+            for (int b = 0; b < tg_kv_scales(p->s.head_dim) && w[j] > 0; b++) {
+                double scale = (double)p->v_scale[at + (size_t)b], inverse = scale > 0 ? 1 / scale : 0;
+                most[b] = fmax(most[b], w[j] * scale);
+                for (int d = b * 32; d < p->s.head_dim && d < b * 32 + 32; d++)
+                    codes[d] += fabs((double)p->v[at + (size_t)d]) * inverse;
             }
-            bound[d] += 0.5001 / 32767 * most * codes;
         }
+        for (int d = 0; d < p->s.head_dim; d++)
+            bound[d] += 0.5001 / 32767 * most[d / 32] * codes[d];
+    }
 }
 
 /* Invariant 3: 16 * 2^-24 * (1 + max |q||k|) * sum p |v|, p normalised; what flushing takes, on top; half
@@ -430,7 +436,9 @@ static inline void answer_row(const problem *p, answer *a, int r, int h, double 
     memset(want, 0, (size_t)dim * sizeof *want);
     for (int j = 0; j < p->s.n_keys; j++) {
         const float *v = p->v + key_at(p, p->row[r].seq, j, head);
-        for (int d = 0; d < dim && w[j] > 0; d++) {
+        if (!(w[j] > 0))
+            continue;
+        for (int d = 0; d < dim; d++) {
             want[d] += w[j] * (double)v[d];
             size[d] += w[j] * fabs((double)v[d]);
         }
