@@ -1,6 +1,6 @@
 /* Every strategy of the table against float64: random shapes over all types of cache, modifiers where a
  * strategy knows them, odd scores, and what is no number. */
-#include "attn/problem.h"
+#include "attn/float64.h"
 
 /* ---- random problems ----------------------------------------------------------------------------- */
 
