@@ -103,7 +103,7 @@ static problem some_problem(int i)
 static void random_shapes(void **state)
 {
     (void)state;
-    for (int i = 0; i < (DEBUG ? 300 : 1600); i++) {
+    for (int i = 0; i < (DEBUG ? 150 : 1600); i++) {
         rand_state = 1000 + (uint64_t)i;
         problem p = some_problem(i);
         put_all(&p);
@@ -115,7 +115,7 @@ static void random_shapes(void **state)
 static void modifiers(void **state)
 {
     (void)state;
-    for (int i = 0; i < (DEBUG ? 300 : 1400); i++) {
+    for (int i = 0; i < (DEBUG ? 150 : 1400); i++) {
         rand_state = 90000 + (uint64_t)i;
         problem p = some_problem(i);
         some_mods(&p);
@@ -237,7 +237,7 @@ static void check_taint(const tg_attn_strategy *s, problem *p, const taint *t)
 static void nan_spreads(void **state)
 {
     (void)state;
-    for (int i = 0; i < (DEBUG ? 150 : 500); i++) {
+    for (int i = 0; i < (DEBUG ? 80 : 500); i++) {
         rand_state = 4000 + (uint64_t)i;
         sizes s = some_sizes(i);
         s.n_keys += s.n_keys == 0;
