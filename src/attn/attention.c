@@ -30,8 +30,10 @@ void tg_attn_begin(float *state, int v_dim)
 
 static void begin_all(float *states, int n, int v_dim)
 {
+    size_t size = tg_attn_state_floats(v_dim);
+    memset(states, 0, (size_t)n * size * sizeof *states);
     for (int i = 0; i < n; i++)
-        tg_attn_begin(states + (size_t)i * tg_attn_state_floats(v_dim), v_dim);
+        states[(size_t)i * size + (size_t)v_dim] = -INFINITY;
 }
 
 /* Tokens of one tile, and query rows at most in one. */
@@ -317,13 +319,24 @@ static int lanes_together(const tg_worker *w, int n_tiles)
     return n;
 }
 
+/* All lanes of a tile. Of few rows all states fit, and the chunks are read in the order in which they
+ * lie; of many, a lane at a time. */
+static void run_whole(const tile *t, scratch *s)
+{
+    bool one_lane = !(t->lanes & (t->lanes - 1));
+    float *done = NULL;
+    if (!one_lane && t->n * TG_ATTN_LANES <= TREE_DEPTH * tile_rows_max(t->group))
+        run_lanes(t, 0, TG_ATTN_LANES, s, done = s->states);
+    finish_all(t, s, merge_tree(t, 0, TG_ATTN_LANES, done, s, s->states));
+}
+
 static void run_unit(const tile *t, enum phase phase, int lane, int n_lanes, scratch *s)
 {
     size_t size = (size_t)t->n * tg_attn_state_floats(t->a->kv.v_dim);
     if (phase != MERGE)
         prepare(t, s);
     if (phase == WHOLE)
-        finish_all(t, s, merge_tree(t, 0, TG_ATTN_LANES, NULL, s, s->states));
+        run_whole(t, s);
     else if (phase == LANES)
         run_lanes(t, lane, n_lanes, s, partial_of(t) + (size_t)lane * size);
     else
@@ -362,7 +375,6 @@ static void run_phase(const tg_worker *w, const tg_attn *a, enum phase phase, sc
 static scratch scratch_of(const tg_worker *w, const tg_attn *a)
 {
     scratch s;
-    memset(&s, 0, sizeof s);
     lay_out(&s, w->scratch, tile_rows_max(a->n_head / a->kv.n_head_kv), a->kv.head_dim);
     return s;
 }
@@ -395,7 +407,9 @@ void tg_attention(const tg_worker *w, const tg_attn *a)
     int last = 0;
     for (int i = 0; i < a->n && i < SPLIT_ROWS_MAX; i++)
         last = a->row[i].pos > last ? a->row[i].pos : last;
-    if (a->n > SPLIT_ROWS_MAX || last < TG_KV_CHUNK) /* of a single chunk there is nothing to split */
+    /* Of a single chunk there is nothing to split, and with tiles enough for all there is no need. */
+    if (a->n > SPLIT_ROWS_MAX || last < TG_KV_CHUNK ||
+        count_tiles(a, tile_tokens(a->n_head / a->kv.n_head_kv)) >= 4 * w->size)
         attention_whole(w, a);
     else
         tg_attention_split(w, a);

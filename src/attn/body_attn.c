@@ -134,7 +134,8 @@ VEC void score_some(int r, const int R, const part *t, int g, const int G, const
 {
     const tg_chunk *c = t->c;
     int n = tg_kv_scales(c->head_dim), half = (c->head_dim + 1) / 2;
-    const uint8_t *k = c->k[g / 4] + (size_t)(g % 4) * tg_kv_k_group_bytes(c->type_k, c->head_dim);
+    const tg_type type = form == DOT ? TG_BF16 : (tg_type)form;
+    const uint8_t *k = c->k[g / 4] + (size_t)(g % 4) * tg_kv_k_group_bytes(type, c->head_dim);
     ptrdiff_t ahead = ahead_of_keys(t, r, g / 4);
     float *s = scores_of(t, r) + g * 16;
     if (form == DOT)
@@ -142,7 +143,7 @@ VEC void score_some(int r, const int R, const part *t, int g, const int G, const
     else if (form == TG_Q8_0)
         score_groups_q8(c->q8 + (size_t)r * (size_t)n, n, R, k, G, c->head_dim, s, ahead);
     else
-        score_groups(c->q_rows + (size_t)r * (size_t)c->head_dim, R, k, G, (tg_type)form, c->head_dim, s,
+        score_groups(c->q_rows + (size_t)r * (size_t)c->head_dim, R, k, G, type, c->head_dim, s,
                      TG_KV_CHUNK, ahead);
 }
 
