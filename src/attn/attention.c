@@ -276,25 +276,26 @@ static float *merge_tree(const tile *t, int from, int n, float *done, scratch *s
 }
 
 /* A learned sink is the state (sink, 1, 0): a key without a value. */
+static void add_sinks(const tile *t, scratch *s, float *states)
+{
+    int v_dim = t->a->kv.v_dim;
+    tg_attn_begin(s->sink, v_dim);
+    s->sink[v_dim + 1] = 1.0f;
+    for (int i = 0; i < t->n; i++) {
+        s->sink[v_dim] = t->a->mods.sink[t->head * t->group + i % t->group];
+        tg_attn_table()->merge(states + (size_t)i * tg_attn_state_floats(v_dim), s->sink, v_dim);
+    }
+}
+
 static void finish_all(const tile *t, scratch *s, float *states)
 {
     const tg_kv_view *kv = &t->a->kv;
-    const float *sink = t->a->mods.sink;
     if (!states)
         begin_all(states = s->states, t->n, kv->v_dim);
-    if (sink)
-        tg_attn_begin(s->sink, kv->v_dim);
-    float *out = t->a->out + first_offset(t);
-    for (int i = 0; i < t->n; out += (size_t)(t->a->n_head * kv->head_dim))
-        for (int h = 0; h < t->group; h++, i++) {
-            float *state = states + (size_t)i * tg_attn_state_floats(kv->v_dim);
-            if (sink) {
-                s->sink[kv->v_dim] = sink[t->head * t->group + h];
-                s->sink[kv->v_dim + 1] = 1.0f;
-                tg_attn_table()->merge(state, s->sink, kv->v_dim);
-            }
-            tg_attn_table()->finish(state, kv->v_dim, kv->head_dim, out + (size_t)(h * kv->head_dim));
-        }
+    if (t->a->mods.sink)
+        add_sinks(t, s, states);
+    tg_attn_table()->finish(states, t->n, kv->v_dim, kv->head_dim, t->group,
+                            (size_t)(t->a->n_head * kv->head_dim), t->a->out + first_offset(t));
 }
 
 /* ---- schedules ----------------------------------------------------------------------------------- */
@@ -351,22 +352,34 @@ static int count_tiles(const tg_attn *a, int tokens)
     return n;
 }
 
+/* Heads that go together when a whole unit takes less than handing it out: one tile of rows that see a
+ * single chunk. */
+static size_t grain_of(const tg_worker *w, const tg_attn *a)
+{
+    int grain = a->kv.n_head_kv / (2 * w->size);
+    if (a->n > 16 || a->row[a->n - 1].pos >= TG_KV_CHUNK || grain < 1)
+        return 1;
+    return (size_t)grain;
+}
+
 /* Goes through all units of a phase and does those that this thread draws. */
 static void run_phase(const tg_worker *w, const tg_attn *a, enum phase phase, scratch *s)
 {
     int group = a->n_head / a->kv.n_head_kv, tokens = tile_tokens(group);
     int step = phase == LANES ? lanes_together(w, count_tiles(a, tokens)) : TG_ATTN_LANES;
-    size_t unit = 0, mine = tg_take(w);
+    /* Tiny units are taken several at a time. */
+    size_t unit = 0, grain = phase == WHOLE ? grain_of(w, a) : 1, mine = tg_take(w);
     tile t;
     for (int first = 0, end; first < a->n; first = end) {
         end = tile_end(a, first, tokens);
         for (int head = 0; head < a->kv.n_head_kv; head++) {
             for (int lane = 0; lane < TG_ATTN_LANES; lane += step, unit++) {
-                if (unit != mine)
+                if (unit / grain != mine)
                     continue;
                 tile_make(&t, a, first, end, head, group);
                 run_unit(&t, phase, lane, step, s);
-                mine = tg_take(w);
+                if ((unit + 1) % grain == 0)
+                    mine = tg_take(w);
             }
         }
     }

@@ -111,8 +111,9 @@ typedef struct tg_attn_kernels {
     void (*absorb)(const tg_chunk *c, float *states);
     /* a = merge(a, b) */
     void (*merge)(float *a, const float *b, int v_dim);
-    /* out[head_dim] = O / l; zeros for the empty state */
-    void (*finish)(const float *state, int v_dim, int head_dim, float *out);
+    /* O / l of n states, zeros for an empty one: `group` results of head_dim floats one behind the other,
+     * each group `stride` floats behind the last. */
+    void (*finish)(const float *states, int n, int v_dim, int head_dim, int group, size_t stride, float *out);
 } tg_attn_kernels;
 
 typedef struct tg_kv_kernels {

@@ -442,16 +442,22 @@ static void merge(float *a, const float *b, int v_dim)
     }
 }
 
-static void finish(const float *state, int v_dim, int head_dim, float *out)
+static void finish(const float *states, int n, int v_dim, int head_dim, int group, size_t stride, float *out)
 {
-    float l = state[v_dim + 1];
-    vf divisor = vf_set1(l);
-    for (int d = 0; d < head_dim; d += 16) {
-        vf o = l == 0.0f ? vf_zero() : vf_div(vf_load(state + d), divisor);
-        if (head_dim - d >= 16)
-            vf_store(out + d, o);
-        else
-            vf_store_n(out + d, o, head_dim - d);
+    for (int i = 0, head = 0; i < n; i++, states += tg_attn_state_floats(v_dim)) {
+        float l = states[v_dim + 1], *to = out + (size_t)head * (size_t)head_dim;
+        vf divisor = vf_set1(l);
+        for (int d = 0; d < head_dim; d += 16) {
+            vf o = l == 0.0f ? vf_zero() : vf_div(vf_load(states + d), divisor);
+            if (head_dim - d >= 16)
+                vf_store(to + d, o);
+            else
+                vf_store_n(to + d, o, head_dim - d);
+        }
+        if (++head == group) {
+            head = 0;
+            out += stride;
+        }
     }
 }
 
@@ -531,7 +537,8 @@ static void absorb(const tg_chunk *c, float *states)
 {
     tg_chunk wide;
     int from, to;
-    if (c->n >= WIDEN_ROWS && key_range(c, 0, c->n, &from, &to)) {
+    bool narrow = c->type_k != TG_F32 || c->type_v != TG_F32;
+    if (narrow && c->n >= WIDEN_ROWS && key_range(c, 0, c->n, &from, &to)) {
         wide = *c;
         widen(&wide, from, to);
         c = &wide;
