@@ -42,7 +42,7 @@ def lines(rows, section, value, **where):
 
 def draw(axes, data, title, ylabel):
     for name, points in data.items():
-        colour, mark = STYLE.get(name.split(",")[0], ("#444444", "+"))
+        colour, mark = STYLE.get(name.split(" (")[0], ("#444444", "+"))
         dash = "--" if "one thread" in name else "-"
         xs, ys = zip(*[p for p in points if p[1] > 0] or [(1, float("nan"))])
         axes.plot(xs, ys, dash, color=colour, marker=mark, markersize=4, linewidth=1.2, label=name)
