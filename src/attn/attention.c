@@ -58,6 +58,7 @@ size_t tg_attn_partial_floats(int n_head, int head_dim)
 enum { TREE_DEPTH = 4 }; /* states alive at once while 8 leaves are merged in order: 3 and the newest */
 
 typedef struct scratch {
+    const tg_attn_kernels *kernels;
     tg_chunk chunk; /* its scratch, and where its queries go */
     const float **q;
     int *lo, *hi;
@@ -76,7 +77,7 @@ static size_t lay_out(scratch *s, char *base, int rows, int head_dim)
     TG_PLACE(c->q_rows, base, at, n * (size_t)head_dim);
     TG_PLACE(c->q8, base, at, n * n_scales);
     TG_PLACE(c->q_bf16, base, at, n * (size_t)((head_dim + 1) / 2));
-    TG_PLACE(c->scores, base, at, sub * TG_KV_CHUNK);
+    TG_PLACE(c->scores, base, at, sub * TG_ATTN_SCORES);
     TG_PLACE(c->states, base, at, sub * tg_attn_state_floats(v_dim));
     TG_PLACE(c->wide_k, base, at, TG_KV_CHUNK * (size_t)head_dim);
     TG_PLACE(c->wide_v, base, at, TG_KV_CHUNK * (size_t)v_dim);
@@ -190,7 +191,7 @@ static void prepare(const tile *t, scratch *s)
     c->q = s->q;
     c->lo = s->lo;
     c->hi = s->hi;
-    tg_attn_table()->prepare(c);
+    s->kernels->prepare(c);
 }
 
 /* `next`: the chunk behind this one, to be fetched ahead. */
@@ -223,7 +224,7 @@ static void absorb_chunk(const tile *t, int c, int next, int which, scratch *s, 
         s->chunk.next_k[i] = more && next * TG_KV_CHUNK_BLOCKS + i <= t->last_block
                                  ? k + (size_t)block[next * TG_KV_CHUNK_BLOCKS + i] * kv->k_block_stride
                                  : NULL;
-    tg_attn_table()->absorb(&s->chunk, states);
+    s->kernels->absorb(&s->chunk, states);
 }
 
 /* Lanes lane .. lane + n - 1 of a tile, all their chunks in ascending order: neighbouring lanes read
@@ -245,11 +246,11 @@ static void run_lanes(const tile *t, int lane, int n, scratch *s, float *states)
     }
 }
 
-static void merge_all(float *a, const float *b, int n, int v_dim)
+static void merge_all(const scratch *s, float *a, const float *b, int n, int v_dim)
 {
     size_t size = tg_attn_state_floats(v_dim);
     for (int i = 0; i < n; i++)
-        tg_attn_table()->merge(a + (size_t)i * size, b + (size_t)i * size, v_dim);
+        s->kernels->merge(a + (size_t)i * size, b + (size_t)i * size, v_dim);
 }
 
 /* The lanes from .. from + n - 1 of a tile, merged by the fixed tree: NULL when all are empty. Lanes that
@@ -271,7 +272,7 @@ static float *merge_tree(const tile *t, int from, int n, float *done, scratch *s
     float *a = merge_tree(t, from, n / 2, done, s, free);
     float *b = merge_tree(t, from + n / 2, n / 2, done, s, a ? free + size : free);
     if (a && b)
-        merge_all(a, b, t->n, v_dim);
+        merge_all(s, a, b, t->n, v_dim);
     return a ? a : b;
 }
 
@@ -283,7 +284,7 @@ static void add_sinks(const tile *t, scratch *s, float *states)
     s->sink[v_dim + 1] = 1.0f;
     for (int i = 0; i < t->n; i++) {
         s->sink[v_dim] = t->a->mods.sink[t->head * t->group + i % t->group];
-        tg_attn_table()->merge(states + (size_t)i * tg_attn_state_floats(v_dim), s->sink, v_dim);
+        s->kernels->merge(states + (size_t)i * tg_attn_state_floats(v_dim), s->sink, v_dim);
     }
 }
 
@@ -294,7 +295,7 @@ static void finish_all(const tile *t, scratch *s, float *states)
         begin_all(states = s->states, t->n, kv->v_dim);
     if (t->a->mods.sink)
         add_sinks(t, s, states);
-    tg_attn_table()->finish(states, t->n, kv->v_dim, kv->head_dim, t->group,
+    s->kernels->finish(states, t->n, kv->v_dim, kv->head_dim, t->group,
                             (size_t)(t->a->n_head * kv->head_dim), t->a->out + first_offset(t));
 }
 
@@ -389,6 +390,7 @@ static scratch scratch_of(const tg_worker *w, const tg_attn *a)
 {
     scratch s;
     lay_out(&s, w->scratch, tile_rows_max(a->n_head / a->kv.n_head_kv), a->kv.head_dim);
+    s.kernels = tg_attn_table();
     return s;
 }
 

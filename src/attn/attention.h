@@ -80,6 +80,9 @@ int tg_kv_put(const tg_kv_view *kv, const tg_kv_seq *seq, int pos, const float *
 
 /* ---- the tables that each instruction-set level fills (body_attn.c, body_kv.c) ------------------ */
 
+/* Floats from a row of scores to the next: rows a power of two apart would share few sets of a cache. */
+enum { TG_ATTN_SCORES = TG_KV_CHUNK + 16 };
+
 /* Query rows against one chunk of one KV head. */
 typedef struct tg_chunk {
     const uint8_t *k[TG_KV_CHUNK_BLOCKS], *v[TG_KV_CHUNK_BLOCKS]; /* those without a key may be NULL */
@@ -97,7 +100,7 @@ typedef struct tg_chunk {
     tg_q8 *q8;        /* [n][scales] */
     uint32_t *q_bf16; /* [n][head_dim / 2 rounded up] */
     /* scratch */
-    float *scores;           /* [sub][256] */
+    float *scores;           /* [sub][TG_ATTN_SCORES] */
     float *states;           /* [sub] */
     float *wide_k, *wide_v;  /* [256][head_dim], [256][v_dim] */
     int16_t *p_fixed;        /* [sub][scales][256] */

@@ -52,7 +52,7 @@ static inline ptrdiff_t ahead_of_values(const part *t, int r, int b)
 
 static inline float *scores_of(const part *t, int r)
 {
-    return t->c->scores + (size_t)(r - t->r0) * TG_KV_CHUNK;
+    return t->c->scores + (size_t)(r - t->r0) * TG_ATTN_SCORES;
 }
 
 static inline float *o_of(const part *t, int r)
@@ -84,7 +84,7 @@ VEC void score_groups_dot(const uint32_t *q, const int R, const uint8_t *k, cons
     }
     for (int r = 0; r < R; r++)
         for (int g = 0; g < G; g++)
-            vf_store(s + r * TG_KV_CHUNK + g * 16, acc[r][g]);
+            vf_store(s + r * TG_ATTN_SCORES + g * 16, acc[r][g]);
 }
 
 /* Exact integers within 32 dimensions, then one chain over those: (integer * key's scale) * query's. */
@@ -127,7 +127,7 @@ VEC void score_groups_q8(const tg_q8 *q, int q_stride, const int R, const uint8_
     }
     for (int r = 0; r < R; r++)
         for (int g = 0; g < G; g++)
-            vf_store(s + r * TG_KV_CHUNK + g * 16, sum[r][g]);
+            vf_store(s + r * TG_ATTN_SCORES + g * 16, sum[r][g]);
 }
 
 VEC void score_some(int r, const int R, const part *t, int g, const int G, const int form)
@@ -144,7 +144,7 @@ VEC void score_some(int r, const int R, const part *t, int g, const int G, const
         score_groups_q8(c->q8 + (size_t)r * (size_t)n, n, R, k, G, c->head_dim, s, ahead);
     else
         score_groups(c->q_rows + (size_t)r * (size_t)c->head_dim, R, k, G, type, c->head_dim, s,
-                     TG_KV_CHUNK, ahead);
+                     TG_ATTN_SCORES, ahead);
 }
 
 /* R rows against those groups of block b that hold keys of theirs. */
@@ -247,7 +247,7 @@ VEC void value_some(int r, const int R, const part *t, int b, int from, int to, 
     ptrdiff_t ahead = ahead_of_values(t, r, b);
     float *o = o_of(t, r);
     if (form != DOT) {
-        value_rows(scores_of(t, r) + base, TG_KV_CHUNK, R, v, from - base, to - base, (tg_type)form, c->v_dim,
+        value_rows(scores_of(t, r) + base, TG_ATTN_SCORES, R, v, from - base, to - base, (tg_type)form, c->v_dim,
                    o, ahead);
         return;
     }
