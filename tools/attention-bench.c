@@ -666,8 +666,8 @@ static void section_low(void)
                            k > 3 ? "; " : "", form[k].name, f32, f16);
         }
         claim *c =
-            add_claim("low precision: 1.5–2×, at 16,384",
-                      decode ? "decode: ≥ 1.5 × f32 and f16" : "prefill: ≥ 1.5 × f32 and f16", best >= 1.5,
+            add_claim("low precision (FP8 in FlashAttention-3), at 16,384",
+                      decode ? "decode: the best ≥ 1.5 × f32 and f16" : "prefill: the best ≥ 1.5 × f32 and f16", best >= 1.5,
                       decode ? "memory: 8.5 bits a number instead of 16 or 32"
                              : "the exponentials, which no format makes cheaper");
         snprintf(c->measured, sizeof c->measured, "%.159s", line);
@@ -714,7 +714,7 @@ static void section_split(void)
            probe = ratio(&four[3], &four[1], RUNS * bench.runs);
     snprintf(add_claim("Flash-Decoding: split over keys, one KV head, 65,536 keys",
                        "≥ 0.9 × what reading gains by two threads", own >= 0.9 * probe,
-                       "memory, and one barrier")
+                       "the products of one row, from the caches; one barrier")
                  ->measured,
              160, "%.2f × by two threads; reading %.2f ×", own, probe);
     for (int i = 2; i < N; i++) {
@@ -765,7 +765,7 @@ static void section_short(void)
         }
         snprintf(add_claim(square ? "short prompts, N = 1 ... 512 rows and keys"
                                   : "short rows, one query, N = 1 ... 512 keys",
-                           "auto within 10 % of the best strategy", worst <= 1.1, "setting up, a barrier")
+                           "auto within 10 % of the best strategy", worst <= 1.1, "setting up: lanes and ranges")
                      ->measured,
                  160, "%.2f × the time of %s at N = %d, at worst", worst, worst_name, worst_n);
     }
@@ -834,13 +834,26 @@ static void print_claims(void)
                claims[i].met ? "met" : "**missed**", claims[i].bound);
 }
 
-static int usage(void)
+static int usage(FILE *to)
 {
-    fprintf(stderr, "usage: attention-bench [-t THREADS] [-r RUNS] [--csv FILE] [SECTION ...]\nsections:");
+    fprintf(to, "usage: attention-bench [-t THREADS (2)] [-r RUNS, 1 to %d (9)] [--csv FILE] [SECTION ...]\nsections:",
+            RUNS_MAX / 3);
     for (int i = 0; i < N_SECTIONS; i++)
-        fprintf(stderr, " %s", sections[i].name);
-    fputc('\n', stderr);
-    return 2;
+        fprintf(to, " %s", sections[i].name);
+    fputc('\n', to);
+    return to == stdout ? 0 : 2;
+}
+
+/* A whole number from 1 to max, or 0. */
+static int number(const char *text, int max)
+{
+    char *end;
+    long n = strtol(text, &end, 10);
+    if (!*text || *end || n < 1 || n > max) {
+        fprintf(stderr, "attention-bench: '%s' is not a number from 1 to %d\n", text, max);
+        return 0;
+    }
+    return (int)n;
 }
 
 static size_t scratch_needed(void)
@@ -866,20 +879,22 @@ int main(int argc, char **argv)
                 known = any = chosen[k] = true;
         if (known)
             continue;
-        if (i + 1 == argc)
-            return usage();
-        if (!strcmp(argv[i], "-t"))
-            bench.n_threads = atoi(argv[++i]);
-        else if (!strcmp(argv[i], "-r"))
-            bench.runs = atoi(argv[++i]);
-        else if (!strcmp(argv[i], "--csv"))
-            csv = argv[++i];
-        else
-            return usage();
+        if (!strcmp(argv[i], "-h") || !strcmp(argv[i], "--help"))
+            return usage(stdout);
+        bool option = !strcmp(argv[i], "-t") || !strcmp(argv[i], "-r") || !strcmp(argv[i], "--csv");
+        if (!option || i + 1 == argc) {
+            fprintf(stderr, option ? "attention-bench: %s needs an argument\n"
+                                   : "attention-bench: '%s' is no option and no section\n", argv[i]);
+            return usage(stderr);
+        }
+        char kind = argv[i++][1];
+        if (kind == 't' && !(bench.n_threads = number(argv[i], 64)))
+            return 2;
+        if (kind == 'r' && !(bench.runs = number(argv[i], RUNS_MAX / 3)))
+            return 2;
+        if (kind == '-')
+            csv = argv[i];
     }
-    if (bench.n_threads < 1 || bench.n_threads > TG_MAX_THREADS || bench.runs < 1 ||
-        bench.runs > RUNS_MAX / 3)
-        return usage();
     tg_error err;
     bench.l3_bytes = last_cache_bytes();
     if (tg_team_create(&bench.team, bench.n_threads, scratch_needed(), &err) ||

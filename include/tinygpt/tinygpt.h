@@ -164,7 +164,7 @@ tg_status tg_session_create(tg_session **session, const tg_model *model,
 void tg_session_free(tg_session *session);
 
 /* Bytes that a session of these parameters needs beside the weights: the cache when full, and the
- * scratch arena. */
+ * scratch arena; 0 and 0 where tg_session_create would refuse the parameters. */
 void tg_session_memory(const tg_model *model, const tg_session_params *params, uint64_t *kv_bytes,
                        uint64_t *scratch_bytes);
 

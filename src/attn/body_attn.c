@@ -75,7 +75,7 @@ VEC void score_groups_dot(const uint32_t *q, const int R, const uint8_t *k, cons
     const uint8_t *next = k + ahead;
     const size_t back = back_of(ahead);
     for (int d = 0; d < n; d++, k += 64, next += 64 * G) {
-        fetch(R, next, back, (size_t)(64 * G));
+        fetch_twice(R, next, back, (size_t)(64 * G));
         for (int g = 0; g < G; g++)
             key[g] = vi_load(k + (size_t)g * (size_t)n * 64);
         for (int r = 0; r < R; r++)
@@ -106,7 +106,7 @@ VEC void score_groups_q8(const tg_q8 *q, int q_stride, const int R, const uint8_
                 acc[r][g] = vi_set1(-128 * q[r * q_stride].sum);
         for (int i = 0; i < 8; i++, k += 64) {
             for (int g = 0; g < G; g++) {
-                fetch(R, k + ahead + (size_t)g * group_bytes, back, 64);
+                fetch_twice(R, k + ahead + (size_t)g * group_bytes, back, 64);
                 key[g] = vi_load(k + (size_t)g * group_bytes);
             }
             for (int r = 0; r < R; r++) {
@@ -118,7 +118,7 @@ VEC void score_groups_q8(const tg_q8 *q, int q_stride, const int R, const uint8_
         }
         for (int g = 0; g < G; g++) {
             const uint8_t *at = scales + (size_t)g * group_bytes + (size_t)b * 32;
-            fetch(R, at + ahead, back, 32);
+            fetch_twice(R, at + ahead, back, 32);
             vf scale = vf_load_f16(at);
             for (int r = 0; r < R; r++)
                 sum[r][g] =
@@ -215,7 +215,7 @@ VEC void value_pair_dot(vf acc[ROWS][COLUMNS], const uint16_t *p, const int R, c
 VEC void value_columns_dot(const uint16_t *p, const int R, const uint8_t *v, int from, int to, const int C,
                            int v_dim, float *o, ptrdiff_t ahead)
 {
-    const size_t pair_bytes = (size_t)v_dim * 4, back = back_of(ahead);
+    const size_t pair_bytes = (size_t)v_dim * 4;
     vf acc[ROWS][COLUMNS];
     for (int i = 0; i < R; i++)
         for (int c = 0; c < C; c++)
@@ -228,7 +228,7 @@ VEC void value_columns_dot(const uint16_t *p, const int R, const uint8_t *v, int
         v += pair_bytes;
     }
     for (; j < end; j += 2, v += pair_bytes) {
-        fetch(R, v + ahead, back, (size_t)(64 * C));
+        fetch(R, v + ahead, ahead, (size_t)(64 * C));
         value_pair_dot(acc, p + j, R, v, C, false, 0);
     }
     if (j < to && j + 1 >= from)
@@ -368,7 +368,7 @@ VEC void value_columns_q8(int r, const int R, const part *t, int col, const int 
         for (; j < end; j += 4)
             for (int h = 0; h < 2; h++, v += pair_bytes) {
                 vi value[2 * Q8_COLUMNS];
-                fetch(R, v + ahead, back_of(ahead), (size_t)(C * 32));
+                fetch(R, v + ahead, ahead, (size_t)(C * 32));
                 for (int k = 0; k < C; k++)
                     value[k] = vi_load_s8_pairs((const int8_t *)v + k * 32);
                 for (int i = 0; i < R; i++)

@@ -26,19 +26,18 @@ static int to_16_bits(const float *x, int n, tg_type type, uint16_t h[16])
 /* n <= 32 numbers as codes with one scale; the rest of `code` is zero. A NaN makes the scale NaN. */
 static int to_q8_0(const float *x, int n, int8_t code[32], uint16_t *scale)
 {
-    float padded[32] = {0}, t[16];
+    float padded[32] = {0};
     memcpy(padded, x, (size_t)n * sizeof *x);
     int n_clamped = 0;
     vf lo = clamped(vf_load(padded), 127.0f * 65504.0f, &n_clamped);
     vf hi = clamped(vf_load(padded + 16), 127.0f * 65504.0f, &n_clamped);
     float taint = vf_sum(vf_fma(lo, vf_zero(), vf_mul(hi, vf_zero()))); /* 0, or NaN when there is one */
     float amax = vf_hmax(vf_max(vf_abs(lo), vf_abs(hi)));
-    vf_store(t, vf_set1(amax / 127.0f));
-    *scale = tg_f32_to_f16(t[0] + taint);
+    *scale = tg_f32_to_f16(amax / 127.0f + taint);
+    if (tg_f16_to_f32(*scale) * 127.0f < amax && *scale < 0x7bff)
+        ++*scale; /* up: no code is cut off, however few bits a small scale has */
     float d = tg_f16_to_f32(*scale);
-    /* below the smallest scale that does not round to a subnormal all is zero, as flushing has it */
-    if (!(d >= 0x1p-14f)) {
-        *scale = taint == 0.0f ? 0 : *scale;
+    if (!(d > 0.0f)) { /* nothing, or NaN */
         memset(code, 0, 32);
         return n_clamped;
     }

@@ -42,14 +42,20 @@ VEC vf load_as(const uint8_t *p, const tg_type type)
     return type == TG_F16 ? vf_load_f16(p) : vf_load((const float *)(const void *)p);
 }
 
-/* Asks for n_bytes from p on: what will be read next, while there is much to compute. A hardware
- * prefetcher starts anew at each page, and does not know where the next chunk lies. A processor that has
- * too many questions open forgets some, so all is asked for again when it is near: `back` bytes before,
- * from BACK if there is something to fetch. With all ROWS there is too much to compute for memory to be
- * the limit. */
+/* Asks for n_bytes from p on, if `ahead`: what will be read next, while there is much to compute. A
+ * hardware prefetcher starts anew at each page, and does not know where the next chunk lies. With all
+ * ROWS there is too much to compute for memory to be the limit. */
+VEC void fetch(const int R, const uint8_t *p, ptrdiff_t ahead, size_t n_bytes)
+{
+    for (size_t i = 0; R < ROWS && ahead && i < n_bytes; i += 64)
+        __builtin_prefetch(p + i);
+}
+
+/* The same for keys, whose groups are read side by side. A processor that has too many questions open
+ * forgets some, so all is asked for again when it is near: `back` bytes before. */
 enum { BACK = 6144 };
 
-VEC void fetch(const int R, const uint8_t *p, size_t back, size_t n_bytes)
+VEC void fetch_twice(const int R, const uint8_t *p, size_t back, size_t n_bytes)
 {
     for (size_t i = 0; R < ROWS && back && i < n_bytes; i += 64) {
         __builtin_prefetch(p + i);
@@ -96,7 +102,7 @@ VEC void score_groups(const float *q, const int R, const uint8_t *k, const int G
     if (type == TG_BF16) {
         vi pair[GROUPS];
         for (int d = 0; d < head_dim; d += 2, k += 64, q += 2, next += 64 * G) {
-            fetch(R, next, back, (size_t)(64 * G));
+            fetch_twice(R, next, back, (size_t)(64 * G));
             for (int g = 0; g < G; g++) {
                 pair[g] = vi_load(k + (size_t)g * group_bytes);
                 key[g] = vf_bf16_first(pair[g]);
@@ -111,7 +117,7 @@ VEC void score_groups(const float *q, const int R, const uint8_t *k, const int G
     } else {
         const size_t step = 16 * size_of(type);
         for (int d = 0; d < head_dim; d++, k += step, q++, next += (size_t)G * step) {
-            fetch(R, next, back, (size_t)G * step);
+            fetch_twice(R, next, back, (size_t)G * step);
             for (int g = 0; g < G; g++)
                 key[g] = load_as(k + (size_t)g * group_bytes, type);
             score_step(acc, q, dim, R, key, G);
@@ -140,7 +146,6 @@ VEC void value_step(vf acc[ROWS][COLUMNS], const float *p, size_t stride, const 
 VEC void value_columns(const float *p, size_t p_stride, const int R, const uint8_t *v, int from, int to,
                        const int C, const tg_type type, int v_dim, float *o, ptrdiff_t ahead)
 {
-    const size_t back = back_of(ahead);
     vf acc[ROWS][COLUMNS], value[COLUMNS];
     for (int i = 0; i < R; i++)
         for (int c = 0; c < C; c++)
@@ -149,7 +154,7 @@ VEC void value_columns(const float *p, size_t p_stride, const int R, const uint8
         vi pair[COLUMNS];
         v += (size_t)(from / 2) * (size_t)v_dim * 4;
         for (int j = from; j < to; j++, v += (size_t)v_dim * 4) {
-            fetch(R, v + ahead, back, (size_t)C * 64);
+            fetch(R, v + ahead, ahead, (size_t)C * 64);
             for (int c = 0; c < C; c++)
                 pair[c] = vi_load(v + c * 64);
             if (!(j & 1)) {
@@ -167,7 +172,7 @@ VEC void value_columns(const float *p, size_t p_stride, const int R, const uint8
         const size_t row_bytes = (size_t)v_dim * size_of(type);
         v += (size_t)from * row_bytes;
         for (int j = from; j < to; j++, v += row_bytes) {
-            fetch(R, v + ahead, back, (size_t)C * 16 * size_of(type));
+            fetch(R, v + ahead, ahead, (size_t)C * 16 * size_of(type));
             for (int c = 0; c < C; c++)
                 value[c] = load_as(v + (size_t)c * 16 * size_of(type), type);
             value_step(acc, p + j, p_stride, R, value, C);

@@ -38,6 +38,11 @@ static bool configure_gguf(tg_config_reader *r, tg_config *c)
         !tg_read_real(r, "attn_logit_softcapping", false, &soft_cap) ||
         !tg_read_int(r, "expert_count", false, 0, 65536, &n_expert))
         return false;
+    if (soft_cap != 0 && !(soft_cap >= 1e-3 && soft_cap <= 1e9)) {
+        tg_fail(r->err, TG_E_MODEL, tg_container_path(r->c),
+                "attn_logit_softcapping (found %g, allowed 0.001 to 1e9)", soft_cap);
+        return false;
+    }
     c->soft_cap = (float)soft_cap;
     if (n_expert > 0) {
         tg_fail(r->err, TG_E_MODEL, tg_container_path(r->c),

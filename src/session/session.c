@@ -72,14 +72,16 @@ static tg_status check_params(const tg_session_params *p, tg_error *err)
                  {"context", p->n_ctx, TG_MAX_CTX},
                  {"batch", p->n_batch, 1 << 16},
                  {"sequences", p->n_seq_max, 1 << 12},
-                 {"window", p->window ? p->window : 1, TG_MAX_CTX},
-                 {"positions kept", p->keep ? p->keep : 1, TG_MAX_CTX},
-                 {"type of the cached keys", (int)p->type_k + 1, TG_KV_Q8_0 + 1},
-                 {"type of the cached values", (int)p->type_v + 1, TG_KV_Q8_0 + 1}};
-    for (size_t i = 0; i < sizeof limit / sizeof *limit; i++)
-        if (limit[i].value < 1 || limit[i].value > limit[i].max)
-            return tg_fail(err, TG_E_USAGE, NULL, "%s (found %d, allowed 1 to %d)", limit[i].name,
-                           limit[i].value, limit[i].max);
+                 {"window", p->window, TG_MAX_CTX},
+                 {"positions kept", p->keep, TG_MAX_CTX},
+                 {"type of the cached keys", (int)p->type_k, TG_KV_Q8_0},
+                 {"type of the cached values", (int)p->type_v, TG_KV_Q8_0}};
+    for (int i = 0; i < (int)(sizeof limit / sizeof *limit); i++) {
+        int min = i < 4 ? 1 : 0;
+        if (limit[i].value < min || limit[i].value > limit[i].max)
+            return tg_fail(err, TG_E_USAGE, NULL, "%s (found %d, allowed %d to %d)", limit[i].name,
+                           limit[i].value, min, limit[i].max);
+    }
     return TG_OK;
 }
 
@@ -88,12 +90,14 @@ static tg_status check_attention(const tg_session_params *p, const tg_config *c,
 {
     const tg_attn_strategy *a = tg_attn_strategy_by_name(p->attention);
     if (!a)
-        return tg_fail(err, TG_E_USAGE, NULL, "no attention algorithm is named '%.32s'", p->attention);
+        return tg_fail(err, TG_E_USAGE, NULL, "no such attention algorithm");
+    if (p->keep > 0 && p->window == 0)
+        return tg_fail(err, TG_E_USAGE, NULL, "positions are kept under a window only, and there is none");
     if (!a->modifiers && (p->window > 0 || c->soft_cap != 0.0f))
-        return tg_fail(err, TG_E_USAGE, NULL, "attention '%s' knows no %s", a->name,
+        return tg_fail(err, TG_E_USAGE, NULL, "attention '%s' knows no %s (auto, split and bf16 do)", a->name,
                        p->window > 0 ? "windows" : "soft caps");
     if (a->dots && (p->type_k != TG_KV_BF16 || p->type_v != TG_KV_BF16))
-        return tg_fail(err, TG_E_USAGE, NULL, "attention '%s' needs a cache of bf16", a->name);
+        return tg_fail(err, TG_E_USAGE, NULL, "attention '%s' needs keys and values of bf16 in the cache", a->name);
     if (a->dots && !tg_isa_has_bf16())
         return tg_fail(err, TG_E_USAGE, NULL, "attention '%s' needs a processor with AVX512_BF16", a->name);
     return TG_OK;
@@ -167,6 +171,9 @@ void tg_session_needs(const tg_weights *w, const tg_session_params *params, uint
 {
     tg_session s = {.w = w, .params = with_defaults(w, params)};
     const tg_session_params *p = &s.params;
+    *kv_bytes = *scratch_bytes = 0;
+    if (check_params(p, NULL) != TG_OK || check_attention(p, &w->config, NULL) != TG_OK)
+        return;
     *kv_bytes = (uint64_t)tg_kv_pool_blocks(p->n_ctx, p->n_seq_max) *
                 tg_kv_block_bytes(&w->config, kv_type(p->type_k), kv_type(p->type_v));
     *scratch_bytes = lay_out(&s, NULL) + (uint64_t)p->n_threads * worker_bytes(w, p);
