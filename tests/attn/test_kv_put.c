@@ -20,8 +20,8 @@ static double rounded(float x, tg_type type)
                              : y;
 }
 
-/* Half a step of the format at x; for Q8_0, of the 32 numbers around it: the scale is rounded too, and below
- * 2^-14 all is zero. */
+/* Half a step of the format at x; for Q8_0, of the 32 numbers around it: the scale is rounded up, to a
+ * float16 that may be subnormal. */
 static double half_step(double x, tg_type type, double amax)
 {
     switch (type) {
@@ -30,7 +30,7 @@ static double half_step(double x, tg_type type, double amax)
     case TG_BF16:
         return fabs(x) * 0x1p-8 + 0x1p-134;
     case TG_Q8_0:
-        return amax < 127.2 * 0x1p-14 ? amax : amax / 127 * (0.5 + 0x1p-11);
+        return (amax / 127 * (1 + 0x1p-10) + 0x1p-24) / 2;
     default:
         return 0;
     }
