@@ -22,13 +22,7 @@ const tg_kv_kernels *tg_kv_table(void)
     return TG_ISA_PICK(tg_kv_kernels);
 }
 
-void tg_attn_begin(float *state, int v_dim)
-{
-    memset(state, 0, tg_attn_state_floats(v_dim) * sizeof(float));
-    state[v_dim] = -INFINITY;
-}
-
-static void begin_all(float *states, int n, int v_dim)
+void tg_attn_begin(float *states, int n, int v_dim)
 {
     size_t size = tg_attn_state_floats(v_dim);
     memset(states, 0, (size_t)n * size * sizeof *states);
@@ -234,7 +228,7 @@ static void run_lanes(const tile *t, int lane, int n, scratch *s, float *states)
     range kept = t->chunks[KEPT], window = t->chunks[WINDOW];
     int end = kept.end > window.end ? kept.end : window.end;
     size_t size = (size_t)t->n * tg_attn_state_floats(t->a->kv.v_dim);
-    begin_all(states, n * t->n, t->a->kv.v_dim);
+    tg_attn_begin(states, n * t->n, t->a->kv.v_dim);
     for (int c = kept.from < kept.end ? kept.from : window.from; c < end; c++) {
         int at = (c & (TG_ATTN_LANES - 1)) - lane, next = at == n - 1 ? c + TG_ATTN_LANES - n + 1 : c + 1;
         if (at < 0 || at >= n)
@@ -280,7 +274,7 @@ static float *merge_tree(const tile *t, int from, int n, float *done, scratch *s
 static void add_sinks(const tile *t, scratch *s, float *states)
 {
     int v_dim = t->a->kv.v_dim;
-    tg_attn_begin(s->sink, v_dim);
+    tg_attn_begin(s->sink, 1, v_dim);
     s->sink[v_dim + 1] = 1.0f;
     for (int i = 0; i < t->n; i++) {
         s->sink[v_dim] = t->a->mods.sink[t->head * t->group + i % t->group];
@@ -292,11 +286,11 @@ static void finish_all(const tile *t, scratch *s, float *states)
 {
     const tg_kv_view *kv = &t->a->kv;
     if (!states)
-        begin_all(states = s->states, t->n, kv->v_dim);
+        tg_attn_begin(states = s->states, t->n, kv->v_dim);
     if (t->a->mods.sink)
         add_sinks(t, s, states);
     s->kernels->finish(states, t->n, kv->v_dim, kv->head_dim, t->group,
-                            (size_t)(t->a->n_head * kv->head_dim), t->a->out + first_offset(t));
+                       (size_t)(t->a->n_head * kv->head_dim), t->a->out + first_offset(t));
 }
 
 /* ---- schedules ----------------------------------------------------------------------------------- */

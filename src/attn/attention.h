@@ -129,7 +129,7 @@ typedef struct tg_kv_kernels {
 const tg_attn_kernels *tg_attn_table(void);
 const tg_kv_kernels *tg_kv_table(void);
 
-/* The empty state (-inf, 0, 0), the identity of merge. */
-void tg_attn_begin(float *state, int v_dim);
+/* n empty states (-inf, 0, 0), the identity of merge. */
+void tg_attn_begin(float *states, int n, int v_dim);
 
 #endif

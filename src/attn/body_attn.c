@@ -211,7 +211,7 @@ VEC void value_pair_dot(vf acc[ROWS][COLUMNS], const uint16_t *p, const int R, c
     }
 }
 
-/* value_columns in BF16 products: p in pairs of keys. */
+/* value_columns in BF16 products: p in pairs of keys; from < to. */
 VEC void value_columns_dot(const uint16_t *p, const int R, const uint8_t *v, int from, int to, const int C,
                            int v_dim, float *o, ptrdiff_t ahead)
 {
@@ -222,7 +222,7 @@ VEC void value_columns_dot(const uint16_t *p, const int R, const uint8_t *v, int
             acc[i][c] = vf_load(o + (size_t)i * tg_attn_state_floats(v_dim) + c * 16);
     int j = from & ~1, end = to & ~1;
     v += (size_t)(j / 2) * pair_bytes;
-    if (j < from && j < end) {
+    if (j < from) {
         value_pair_dot(acc, p + j, R, v, C, true, 0xffff0000u);
         j += 2;
         v += pair_bytes;
@@ -231,8 +231,8 @@ VEC void value_columns_dot(const uint16_t *p, const int R, const uint8_t *v, int
         fetch(R, v + ahead, ahead, (size_t)(64 * C));
         value_pair_dot(acc, p + j, R, v, C, false, 0);
     }
-    if (j < to && j + 1 >= from)
-        value_pair_dot(acc, p + j, R, v, C, true, j < from ? 0 : 0xffffu);
+    if (j < to)
+        value_pair_dot(acc, p + j, R, v, C, true, 0xffffu);
     for (int i = 0; i < R; i++)
         for (int c = 0; c < C; c++)
             vf_store(o + (size_t)i * tg_attn_state_floats(v_dim) + c * 16, acc[i][c]);

@@ -1,6 +1,7 @@
 /* body_kv.c - writing keys and values into a block of the cache, and widening a block to float32;
  * compiled once per instruction-set level. The layouts are told in view.h. */
-#include "attn/micro.h"
+#include "attn/attention.h"
+#include "kernel/vec.h"
 
 /* ---- one number format ------------------------------------------------------------------------- */
 

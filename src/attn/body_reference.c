@@ -106,14 +106,11 @@ static void clear(const tg_ref *t)
 
 /* ---- whole rows -------------------------------------------------------------------------------- */
 
-/* out = O / l */
-static void put_out(const tg_ref *t, int r, const float *o, float l)
+/* out = O / l; O belongs to a state. */
+static void put_out(const tg_ref *t, int r, float *o, float l)
 {
-    vf divisor = vf_set1(l);
-    for (int d = 0; d < t->kv->head_dim; d += 16) {
-        vf x = l == 0.0f ? vf_zero() : vf_div(vf_load(o + d), divisor);
-        vf_store_n(t->out[r] + d, x, lower(16, t->kv->head_dim - d));
-    }
+    o[t->kv->v_dim + 1] = l;
+    tg_attn_table()->finish(o, 1, t->kv->v_dim, t->kv->head_dim, 1, 0, t->out[r]);
 }
 
 static void safe(tg_ref *t)
@@ -219,12 +216,6 @@ static float *state_of(const tg_ref *t, int r)
     return t->states + (size_t)r * tg_attn_state_floats(t->kv->v_dim);
 }
 
-static void begin(const tg_ref *t)
-{
-    for (int r = 0; r < t->n; r++)
-        tg_attn_begin(state_of(t, r), t->kv->v_dim);
-}
-
 /* Merges (m, l) of each row's tile into its state, and says with which weights O must follow. */
 VEC void weights(const tg_ref *t, const float *ms, const float *ls, const bool normalised, float *wa,
                  float *wb)
@@ -256,7 +247,7 @@ VEC void tiles(tg_ref *t, const bool normalised)
 {
     int v_dim = t->kv->v_dim;
     gather_rows(t->q, t->n, t->kv->head_dim, t->q_rows);
-    begin(t);
+    tg_attn_begin(t->states, t->n, v_dim);
     for (int end = 0; next_tile(t, &end);) {
         float ms[TG_REF_ROWS], ls[TG_REF_ROWS], wa[TG_REF_ROWS], wb[TG_REF_ROWS];
         for (int r = 0; r < t->n; r++) /* two loops: no row waits for its own maximum */
@@ -276,7 +267,7 @@ VEC void tiles(tg_ref *t, const bool normalised)
         }
     }
     for (int r = 0; r < t->n; r++) {
-        const float *state = state_of(t, r);
+        float *state = state_of(t, r);
         put_out(t, r, state, normalised && state[v_dim + 1] != 0.0f ? 1.0f : state[v_dim + 1]);
     }
 }

@@ -141,8 +141,7 @@ VEC void value_step(vf acc[ROWS][COLUMNS], const float *p, size_t stride, const 
 }
 
 /* o[i][0 .. 16 C) += p[i][j] * v[j], j from .. to - 1 inside one block whose values, not Q8_0, lie at v;
- * rows of p are p_stride apart, and o
- * belongs to states. `ahead` as above. */
+ * rows of p are p_stride apart, and o belongs to states. `ahead` as above. */
 VEC void value_columns(const float *p, size_t p_stride, const int R, const uint8_t *v, int from, int to,
                        const int C, const tg_type type, int v_dim, float *o, ptrdiff_t ahead)
 {
@@ -226,7 +225,7 @@ VEC void mask_ends(float *s, int lo, int hi)
 
 /* The maximum of the scores lo .. hi - 1 (lo < hi) of a row; lanes of the outer groups that are no keys
  * become -inf. */
-static __attribute__((noinline, unused)) float row_max(float *s, int lo, int hi, float cap)
+static __attribute__((noinline)) float row_max(float *s, int lo, int hi, float cap)
 {
     int from = lo / 16 * 16;
     vf most = vf_set1(-INFINITY);
@@ -239,7 +238,7 @@ static __attribute__((noinline, unused)) float row_max(float *s, int lo, int hi,
 }
 
 /* p = e^(s - m) in place for all groups that hold keys; returns their sum, in 16 lanes with a fixed tree. */
-static __attribute__((noinline, unused)) float row_exps(float *s, int lo, int hi, float m)
+static __attribute__((noinline)) float row_exps(float *s, int lo, int hi, float m)
 {
     /* Nothing above -inf: every p is 0 (or NaN, which must show), and so is the sum. */
     vf shift = vf_set1(m == -INFINITY ? 0.0f : m), sum = vf_zero();

@@ -67,21 +67,19 @@ static tg_status check_params(const tg_session_params *p, tg_error *err)
 {
     const struct {
         const char *name;
-        int value, max;
-    } limit[] = {{"threads", p->n_threads, TG_MAX_THREADS},
-                 {"context", p->n_ctx, TG_MAX_CTX},
-                 {"batch", p->n_batch, 1 << 16},
-                 {"sequences", p->n_seq_max, 1 << 12},
-                 {"window", p->window, TG_MAX_CTX},
-                 {"positions kept", p->keep, TG_MAX_CTX},
-                 {"type of the cached keys", (int)p->type_k, TG_KV_Q8_0},
-                 {"type of the cached values", (int)p->type_v, TG_KV_Q8_0}};
-    for (int i = 0; i < (int)(sizeof limit / sizeof *limit); i++) {
-        int min = i < 4 ? 1 : 0;
-        if (limit[i].value < min || limit[i].value > limit[i].max)
+        int value, min, max;
+    } limit[] = {{"threads", p->n_threads, 1, TG_MAX_THREADS},
+                 {"context", p->n_ctx, 1, TG_MAX_CTX},
+                 {"batch", p->n_batch, 1, 1 << 16},
+                 {"sequences", p->n_seq_max, 1, 1 << 12},
+                 {"window", p->window, 0, TG_MAX_CTX},
+                 {"positions kept", p->keep, 0, TG_MAX_CTX},
+                 {"type of the cached keys", (int)p->type_k, TG_KV_F32, TG_KV_Q8_0},
+                 {"type of the cached values", (int)p->type_v, TG_KV_F32, TG_KV_Q8_0}};
+    for (size_t i = 0; i < sizeof limit / sizeof *limit; i++)
+        if (limit[i].value < limit[i].min || limit[i].value > limit[i].max)
             return tg_fail(err, TG_E_USAGE, NULL, "%s (found %d, allowed %d to %d)", limit[i].name,
-                           limit[i].value, min, limit[i].max);
-    }
+                           limit[i].value, limit[i].min, limit[i].max);
     return TG_OK;
 }
 

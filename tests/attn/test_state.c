@@ -27,7 +27,7 @@ static void absorb(float *state, const float *scores, const float *values, int n
 
 static void begin(float *state)
 {
-    tg_attn_begin(state, V_DIM);
+    tg_attn_begin(state, 1, V_DIM);
 }
 
 /* The state of keys lo .. hi - 1 alone. */
