@@ -10,6 +10,7 @@
 #include "attn/strategy.h"
 #include "base/memory.h"
 #include "bench.h"
+#include "report.h"
 #include "kernel/blas.h"
 #include "kernel/isa.h"
 #include "kernel/softmax.h"
@@ -17,72 +18,9 @@
 
 static struct {
     int n_threads, runs;
-    FILE *csv;
     tg_team *team, *one; /* of n_threads, and of one */
-    size_t scratch_bytes;
     size_t l3_bytes;
 } bench = {.n_threads = 2, .runs = 9};
-
-/* ---- results ------------------------------------------------------------------------------------- */
-
-typedef struct claim {
-    const char *paper, *goal, *bound;
-    char measured[160];
-    bool met;
-} claim;
-
-static claim claims[64];
-static int n_claims;
-
-/* `bound` says what limits the figure. */
-static claim *add_claim(const char *paper, const char *goal, bool met, const char *bound)
-{
-    claim *c = &claims[n_claims++];
-    *c = (claim){.paper = paper, .goal = goal, .bound = bound, .met = met};
-    return c;
-}
-
-typedef struct figure {
-    const char *section, *algorithm, *variant;
-    double n, threads, seconds;
-    double units, bytes, flops; /* of a step: elements or keys; modelled bytes; modelled operations */
-    double counted;             /* bytes by the hardware's counter, NAN without one */
-    double error, extra_bytes;  /* NAN where it means nothing */
-} figure;
-
-static void put_number(const char *format, double x)
-{
-    if (isnan(x))
-        fputs(",", bench.csv);
-    else
-        fprintf(bench.csv, format, x);
-}
-
-static void put_figure(const figure *f)
-{
-    printf("  %-22s %-12s n %9.0f  %9.3f ms  %9.3f ns/unit", f->algorithm, f->variant, f->n,
-           f->seconds * 1e3, f->seconds * 1e9 / f->units);
-    if (f->bytes > 0)
-        printf("  %6.1f GB/s", f->bytes / f->seconds * 1e-9);
-    if (f->flops > 0)
-        printf("  %6.1f GFLOP/s", f->flops / f->seconds * 1e-9);
-    if (!isnan(f->error))
-        printf("  error %.1e", f->error);
-    putchar('\n');
-    fflush(stdout);
-    if (!bench.csv)
-        return;
-    fprintf(bench.csv, "%s,%s,%s,%.0f,%.0f", f->section, f->algorithm, f->variant, f->n, f->threads);
-    put_number(",%.6g", f->seconds);
-    put_number(",%.6g", f->seconds * 1e9 / f->units);
-    put_number(",%.6g", f->bytes > 0 ? f->bytes / f->units : NAN);
-    put_number(",%.6g", f->counted / f->units);
-    put_number(",%.6g", f->bytes > 0 ? f->bytes / f->seconds * 1e-9 : NAN);
-    put_number(",%.6g", f->flops > 0 ? f->flops / f->seconds * 1e-9 : NAN);
-    put_number(",%.3g", f->error);
-    put_number(",%.0f", f->extra_bytes);
-    fputc('\n', bench.csv);
-}
 
 /* ---- numbers ------------------------------------------------------------------------------------- */
 
@@ -393,6 +331,16 @@ static void softmax_step(const tg_worker *w, void *arg)
     c->algo->run(c->x + at, c->n, c->y + at);
 }
 
+/* A figure of rows of n elements, one for each thread. */
+static void put_rows(const char *section, const char *variant, const timed *t, size_t n, int accesses,
+                     double error)
+{
+    double elements = (double)n * bench.n_threads;
+    const figure f = {section,  t->name, variant,  (double)n, bench.n_threads, t->seconds,
+                      elements, 4.0 * accesses * elements, 0, t->bytes,  error,           0};
+    put_figure(&f);
+}
+
 /* Each thread has a row of its own. */
 static void section_softmax(void)
 {
@@ -422,19 +370,7 @@ static void section_softmax(void)
             c[k].algo->run(x, n, y);
             for (size_t j = 0; j < n; j++) /* relative: probabilities of long rows are tiny */
                 error = fmax(error, fabs((double)y[j] - exact[j] / sum) * sum / exact[j]);
-            const figure f = {"softmax",
-                              t[k].name,
-                              "rows",
-                              (double)n,
-                              bench.n_threads,
-                              t[k].seconds,
-                              (double)n * bench.n_threads,
-                              4.0 * c[k].algo->accesses * (double)n * bench.n_threads,
-                              0,
-                              t[k].bytes,
-                              error,
-                              0};
-            put_figure(&f);
+            put_rows("softmax", "rows", &t[k], n, c[k].algo->accesses, error);
         }
         free(exact);
         double gain = ratio(&t[TG_SOFTMAX_SAFE], &t[TG_SOFTMAX_ONLINE], runs);
@@ -474,21 +410,8 @@ static void section_top_k(void)
             t[k] = (timed){.name = c[k].top_k->name, .team = bench.team, .step = top_k_step, .arg = &c[k]};
         }
         measure(t, TG_TOP_K_COUNT, 3 * bench.runs);
-        for (int k = 0; k < TG_TOP_K_COUNT; k++) {
-            const figure f = {"top_k",
-                              t[k].name,
-                              "k = 5",
-                              (double)n,
-                              bench.n_threads,
-                              t[k].seconds,
-                              (double)n * bench.n_threads,
-                              4.0 * c[k].top_k->accesses * (double)n * bench.n_threads,
-                              0,
-                              t[k].bytes,
-                              NAN,
-                              0};
-            put_figure(&f);
-        }
+        for (int k = 0; k < TG_TOP_K_COUNT; k++)
+            put_rows("top_k", "k = 5", &t[k], n, c[k].top_k->accesses, NAN);
         double vector = ratio(&t[TG_TOP_K_AFTER], &t[TG_TOP_K_FUSED], 3 * bench.runs);
         double heap = ratio(&t[TG_TOP_K_AFTER_BY_HEAP], &t[TG_TOP_K_FUSED], 3 * bench.runs);
         if (n == 25000) {
@@ -825,15 +748,6 @@ static size_t last_cache_bytes(void)
     return (kib ? kib : 32768) << 10;
 }
 
-static void print_claims(void)
-{
-    printf("\n| claim of the papers, on their hardware | goal here | measured | | bounded by |\n"
-           "| --- | --- | --- | --- | --- |\n");
-    for (int i = 0; i < n_claims; i++)
-        printf("| %s | %s | %s | %s | %s |\n", claims[i].paper, claims[i].goal, claims[i].measured,
-               claims[i].met ? "met" : "**missed**", claims[i].bound);
-}
-
 static int usage(FILE *to)
 {
     fprintf(to, "usage: attention-bench [-t THREADS (2)] [-r RUNS, 1 to %d (9)] [--csv FILE] [SECTION ...]\nsections:",
@@ -902,12 +816,12 @@ int main(int argc, char **argv)
         fprintf(stderr, "attention-bench: %s\n", err.message);
         return 7;
     }
-    if (csv && !(bench.csv = fopen(csv, "w"))) {
+    if (csv && !(report_csv = fopen(csv, "w"))) {
         perror(csv);
         return 9;
     }
-    if (bench.csv)
-        fprintf(bench.csv, "section,algorithm,variant,n,threads,seconds,ns_per_unit,bytes_per_unit,"
+    if (report_csv)
+        fprintf(report_csv, "section,algorithm,variant,n,threads,seconds,ns_per_unit,bytes_per_unit,"
                            "counted_bytes_per_unit,gb_s,gflop_s,error,extra_bytes\n");
     printf("%d threads, %s kernels, OpenBLAS %s, L3 %zu MiB, medians of %d interleaved runs or more\n",
            bench.n_threads, tg_isa_name(), tg_blas_name(), bench.l3_bytes >> 20, bench.runs);
@@ -919,7 +833,7 @@ int main(int argc, char **argv)
         sections[k].run();
     }
     print_claims();
-    if (bench.csv && fclose(bench.csv)) {
+    if (report_csv && fclose(report_csv)) {
         perror(csv);
         return 9;
     }
