@@ -259,7 +259,7 @@ static void three_kernels(const tg_worker *w, void *arg)
     const three *p = arg;
     size_t n = (size_t)p->n, head = n * DIM;
     float *s = p->scores + (size_t)w->rank * n * n;
-    for (size_t h; (h = tg_take(w)) < (size_t)p->n_head;) {
+    for (size_t h; (h = tg_take(w, (size_t)p->n_head)) < (size_t)p->n_head;) {
         cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, p->n, p->n, DIM, 1.0f, p->q + h * head, DIM,
                     p->k + h * head, DIM, 0.0f, s, p->n);
         for (size_t i = 0; i < n; i++) {

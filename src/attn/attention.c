@@ -339,6 +339,21 @@ static void run_unit(const tile *t, enum phase phase, int lane, int n_lanes, scr
         finish_all(t, s, merge_tree(t, 0, TG_ATTN_LANES, partial_of(t), s, NULL));
 }
 
+/* Goes on to the rows of the tiles number `index`, from the start when they lie behind. */
+typedef struct cursor {
+    int index, first, end;
+} cursor;
+
+static void seek(cursor *c, const tg_attn *a, int tokens, int index)
+{
+    if (index < c->index || c->end == 0)
+        *c = (cursor){.end = tile_end(a, 0, tokens)};
+    for (; c->index < index; c->index++) {
+        c->first = c->end;
+        c->end = tile_end(a, c->first, tokens);
+    }
+}
+
 static int count_tiles(const tg_attn *a, int tokens)
 {
     int n = 0;
@@ -357,25 +372,22 @@ static size_t grain_of(const tg_worker *w, const tg_attn *a)
     return (size_t)grain;
 }
 
-/* Goes through all units of a phase and does those that this thread draws. */
+/* The units of a phase that this thread draws: one for each tile, or for each run of lanes of it. */
 static void run_phase(const tg_worker *w, const tg_attn *a, enum phase phase, scratch *s)
 {
-    int group = a->n_head / a->kv.n_head_kv, tokens = tile_tokens(group);
-    int step = phase == LANES ? lanes_together(w, count_tiles(a, tokens)) : TG_ATTN_LANES;
+    int group = a->n_head / a->kv.n_head_kv, tokens = tile_tokens(group), n_tiles = count_tiles(a, tokens);
+    int step = phase == LANES ? lanes_together(w, n_tiles) : TG_ATTN_LANES;
+    size_t parts = (size_t)(TG_ATTN_LANES / step), n_units = (size_t)n_tiles * parts;
     /* Tiny units are taken several at a time. */
-    size_t unit = 0, grain = phase == WHOLE ? grain_of(w, a) : 1, mine = tg_take(w);
+    size_t grain = phase == WHOLE ? grain_of(w, a) : 1, n_takes = (n_units + grain - 1) / grain;
+    cursor c = {0};
     tile t;
-    for (int first = 0, end; first < a->n; first = end) {
-        end = tile_end(a, first, tokens);
-        for (int head = 0; head < a->kv.n_head_kv; head++) {
-            for (int lane = 0; lane < TG_ATTN_LANES; lane += step, unit++) {
-                if (unit / grain != mine)
-                    continue;
-                tile_make(&t, a, first, end, head, group);
-                run_unit(&t, phase, lane, step, s);
-                if ((unit + 1) % grain == 0)
-                    mine = tg_take(w);
-            }
+    for (size_t take; (take = tg_take(w, n_takes)) < n_takes;) {
+        for (size_t unit = take * grain; unit < (take + 1) * grain && unit < n_units; unit++) {
+            int index = (int)(unit / parts), head = index % a->kv.n_head_kv;
+            seek(&c, a, tokens, index / a->kv.n_head_kv);
+            tile_make(&t, a, c.first, c.end, head, group);
+            run_unit(&t, phase, (int)(unit % parts) * step, step, s);
         }
     }
 }

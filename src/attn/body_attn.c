@@ -103,18 +103,15 @@ VEC void score_groups_q8(const tg_q8 *q, int q_stride, const int R, const uint8_
         vi acc[ROWS][Q8_GROUPS], key[Q8_GROUPS];
         for (int r = 0; r < R; r++)
             for (int g = 0; g < G; g++)
-                acc[r][g] = vi_set1(-128 * q[r * q_stride].sum);
+                acc[r][g] = vi_all(&q[r * q_stride].less128);
         for (int i = 0; i < 8; i++, k += 64) {
             for (int g = 0; g < G; g++) {
                 fetch_twice(R, k + ahead + (size_t)g * group_bytes, back, 64);
                 key[g] = vi_load(k + (size_t)g * group_bytes);
             }
-            for (int r = 0; r < R; r++) {
-                int32_t a;
-                memcpy(&a, q[r * q_stride].q + 4 * i, 4);
+            for (int r = 0; r < R; r++)
                 for (int g = 0; g < G; g++)
-                    acc[r][g] = vi_dot4(acc[r][g], key[g], a, 0);
-            }
+                    acc[r][g] = vi_dot4(acc[r][g], key[g], q[r * q_stride].q + 4 * i, 0);
         }
         for (int g = 0; g < G; g++) {
             const uint8_t *at = scales + (size_t)g * group_bytes + (size_t)b * 32;

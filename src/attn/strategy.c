@@ -117,18 +117,26 @@ static void run_unit(const tg_worker *w, const tg_attn *a, const plan *p, int fi
     p->kernel(&t);
 }
 
+/* The end of the unit of rows that begins with `first`. */
+static int unit_end(const tg_attn *a, int first, int rows)
+{
+    int end = first + 1;
+    while (end < a->n && end - first < rows && a->row[end].seq == a->row[first].seq)
+        end++;
+    return end;
+}
+
 static void run(const tg_worker *w, const tg_attn *a, const plan *p)
 {
-    size_t unit = 0, mine = tg_take(w);
-    for (int first = 0, end; first < a->n; first = end) {
-        for (end = first + 1; end < a->n && end - first < p->rows && a->row[end].seq == a->row[first].seq;)
-            end++;
-        for (int head = 0; head < a->n_head; head++, unit++) {
-            if (unit != mine)
-                continue;
-            run_unit(w, a, p, first, end, head);
-            mine = tg_take(w);
-        }
+    size_t n_units = 0, unit, at = 0, heads = (size_t)a->n_head;
+    for (int first = 0; first < a->n; first = unit_end(a, first, p->rows))
+        n_units += heads;
+    for (int first = 0; (unit = tg_take(w, n_units)) < n_units;) {
+        if (unit / heads < at)
+            at = 0, first = 0;
+        for (; at < unit / heads; at++)
+            first = unit_end(a, first, p->rows);
+        run_unit(w, a, p, first, unit_end(a, first, p->rows), (int)(unit % heads));
     }
 }
 

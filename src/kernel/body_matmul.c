@@ -1,154 +1,235 @@
-/* body_matmul.c - unpacking, integer and float products; compiled once per instruction-set level.
+/* body_matmul.c - integer and float products; compiled once per instruction-set level.
  *
  * The integer product works on panels of 16 weight rows, one in each lane, so that no sum across lanes
- * is ever needed. A panel is unpacked block by block from the file's own layout into small codes that
- * the dot-product instructions take (16 rows x 4 bytes a vector: a transposition in registers), stays
- * in the first-level cache, and meets all rows of activations there. One row of activations or 512 is
- * the same arithmetic. */
+ * is ever needed. A block of a panel is taken from the file's own layout into small codes that the
+ * dot-product instructions take (16 rows x 4 bytes a vector: a transposition in registers). Few rows of
+ * activations meet it there; for many, panels are unpacked to the first-level cache once. One row of
+ * activations or 512 is the same arithmetic. */
 #include "kernel/matmul.h"
 #include "kernel/vec.h"
 
-/* ---- unpacking ------------------------------------------------------------------------------ */
+/* Rows of activations that meet two panels together: as many as there are registers for. */
+enum { TILE_ROWS = TG_ISA_LEVEL == TG_ISA_avx512 ? 6 : 2, TILE_ROWS_MOST = 6 };
 
-/* Asks for the part of the next panel that corresponds to block b: its 16 rows follow in the file, and
- * a walk over 16 rows at once is none that the hardware's prefetcher foresees. */
-VEC void prefetch(const uint8_t *const row[16], size_t next, int b, size_t block_bytes)
-{
-    const uint8_t *p = row[0] + next + (size_t)b * 16 * block_bytes;
-    for (size_t i = 0; i < 16 * block_bytes; i += 64)
-        __builtin_prefetch(p + i);
-}
+/* ---- blocks of a panel ------------------------------------------------------------------------- */
+
+/* w = scale * (code - offset) + min */
+typedef struct block {
+    vi code[8]; /* columns 4j .. 4j+3 */
+    vf scale, min;
+} block;
 
 /* Codes of formats with halves: low halves are columns 0..15, high halves 16..31. */
-VEC void unpack_halves(const uint8_t *const row[16], size_t at, tg_panel_block *out)
+VEC void halves(const uint8_t *p, size_t stride, block *out)
 {
     vi raw[4], mask = vi_set1(0x0f0f0f0f);
-    vi_rows16(row, at, raw);
+    vi_rows16(p, stride, raw);
     for (int j = 0; j < 4; j++) {
-        vi_store(out->code[j], vi_and(raw[j], mask));
-        vi_store(out->code[4 + j], vi_and(vi_shr4(raw[j]), mask));
+        out->code[j] = vi_and(raw[j], mask);
+        out->code[4 + j] = vi_and(vi_shr4(raw[j]), mask);
     }
 }
 
-static void unpack_q4_0(const uint8_t *const row[16], size_t next, int n_blocks, tg_panel_block *out)
+VEC void take_q4_0(const uint8_t *p, size_t stride, block *out)
 {
-    for (int b = 0; b < n_blocks; b++, out++) {
-        size_t at = (size_t)b * 18;
-        prefetch(row, next, b, 18);
-        unpack_halves(row, at + 2, out);
-        vf_store(out->scale, vf_from_low_f16(vi_gather(row, at)));
-    }
+    halves(p + 2, stride, out);
+    out->scale = vf_from_low_f16(vi_first16(p, stride));
 }
 
-static void unpack_q4_1(const uint8_t *const row[16], size_t next, int n_blocks, tg_panel_block *out)
+VEC void take_q4_1(const uint8_t *p, size_t stride, block *out)
 {
-    for (int b = 0; b < n_blocks; b++, out++) {
-        size_t at = (size_t)b * 20;
-        prefetch(row, next, b, 20);
-        unpack_halves(row, at + 4, out);
-        vi dm = vi_gather(row, at);
-        vf_store(out->scale, vf_from_low_f16(dm));
-        vf_store(out->min, vf_from_low_f16(vi_shr16(dm)));
-    }
+    halves(p + 4, stride, out);
+    vi dm = vi_first16(p, stride);
+    out->scale = vf_from_low_f16(dm);
+    out->min = vf_from_low_f16(vi_shr16(dm));
 }
 
 /* Signed codes become unsigned by adding 128, which the product takes off again. */
-static void unpack_q8_0(const uint8_t *const row[16], size_t next, int n_blocks, tg_panel_block *out)
+VEC void take_q8_0(const uint8_t *p, size_t stride, block *out)
 {
     vi flip = vi_set1((int32_t)0x80808080);
+    for (size_t half = 0; half < 2; half++) {
+        vi raw[4];
+        vi_rows16(p + 2 + 16 * half, stride, raw);
+        for (int j = 0; j < 4; j++)
+            out->code[4 * half + (size_t)j] = vi_xor(raw[j], flip);
+    }
+    out->scale = vf_from_low_f16(vi_first16(p, stride));
+}
+
+/* The next block of 16 rows. */
+VEC void take(const int type, const uint8_t *p, size_t stride, block *out)
+{
+    if (type == TG_Q4_0)
+        take_q4_0(p, stride, out);
+    else if (type == TG_Q4_1)
+        take_q4_1(p, stride, out);
+    else
+        take_q8_0(p, stride, out);
+}
+
+VEC size_t bytes_of(const int type)
+{
+    return type == TG_Q4_0 ? 18 : type == TG_Q4_1 ? 20 : 34;
+}
+
+VEC void unpack(const int type, const uint8_t *rows, size_t row_bytes, int n_blocks, tg_panel_block *out)
+{
     for (int b = 0; b < n_blocks; b++, out++) {
-        size_t at = (size_t)b * 34;
-        prefetch(row, next, b, 34);
-        for (int half = 0; half < 2; half++) {
-            vi raw[4];
-            vi_rows16(row, at + 2 + 16 * (size_t)half, raw);
-            for (int j = 0; j < 4; j++)
-                vi_store(out->code[4 * half + j], vi_xor(raw[j], flip));
-        }
-        vf_store(out->scale, vf_from_low_f16(vi_gather(row, at)));
+        block w;
+        take(type, rows + (size_t)b * bytes_of(type), row_bytes, &w);
+        for (int j = 0; j < 8; j++)
+            vi_store(out->code[j], w.code[j]);
+        vf_store(out->scale, w.scale);
+        if (type == TG_Q4_1)
+            vf_store(out->min, w.min);
     }
 }
+
+enum { AHEAD = 16384 };
 
 /* ---- integer products ------------------------------------------------------------------------ */
 
 VEC void put(const tg_product *p, int r, int first_out, int n_valid, vf v)
 {
     float *out = p->out + (size_t)r * p->out_stride + first_out;
-    if (n_valid == 16) {
+    if (n_valid >= 16) {
         if (p->w->bias)
             v = vf_add(v, vf_load(p->w->bias + first_out));
         vf_store(out, p->add ? vf_add(vf_load(out), v) : v);
-    } else {
+    } else if (n_valid > 0) {
         if (p->w->bias)
             v = vf_add(v, vf_load_n(p->w->bias + first_out, n_valid));
         vf_store_n(out, p->add ? vf_add(vf_load_n(out, n_valid), v) : v, n_valid);
     }
 }
 
-/* R rows of activations, R a constant, against one panel. acc = fma(scale * d, integer sum, acc), then
- * acc = fma(min, d * sum of q, acc): one chain over the blocks. */
-VEC void panel_rows(const tg_panel_block *panel, const tg_q8 *x, int r0, const int R, int n_blocks,
-                    const tg_product *p, int first_out, int n_valid, const int offset,
-                    const int has_min, const int narrow)
+/* What the codes' offset brings in too much. */
+VEC vi without_offset(const int type, const tg_q8 *a)
 {
-    vf acc[8];
+    return type == TG_Q4_1 ? vi_set1(0) : vi_all(type == TG_Q4_0 ? &a->less8 : &a->less128);
+}
+
+/* acc = fma(scale * d, integer sum, acc), then acc = fma(min, d * sum of q, acc): the one chain over the
+ * blocks that all products have. */
+VEC vf add_block(const int type, vf acc, vi sum, vf scale, vf min, const tg_q8 *a)
+{
+    acc = vf_fma(vf_mul(scale, vf_set1(a->d)), vf_from_int(sum), acc);
+    return type == TG_Q4_1 ? vf_fma(min, vf_set1(a->d_sum), acc) : acc;
+}
+
+/* R rows of activations, a constant, against 16 weight rows in the file's layout. */
+VEC void fused(const int type, const int R, const uint8_t *rows, size_t row_bytes, const tg_q8 *x,
+               int n_blocks, const tg_product *p, int first_out, int n_valid)
+{
+    /* Far enough ahead for memory, and not so far that it is gone from the first-level cache. */
+    const size_t size = bytes_of(type), next = TG_PANEL * row_bytes > AHEAD ? TG_PANEL * row_bytes : AHEAD;
+    const uint8_t *ahead = rows + next;
+    vf acc[TG_FUSED_ROWS];
     for (int r = 0; r < R; r++)
         acc[r] = vf_zero();
-    for (int b = 0; b < n_blocks; b++) {
-        const tg_panel_block *w = panel + b;
-        vi code[8];
-        for (int j = 0; j < 8; j++)
-            code[j] = vi_load(w->code[j]);
-        vf scale = vf_load(w->scale), min = has_min ? vf_load(w->min) : vf_zero();
+    for (int b = 0; b < n_blocks; b++, x++, rows += size, ahead += TG_PANEL * size) {
+        block w;
+        /* A walk over 16 rows at once is none that the hardware foresees. */
+        for (size_t i = 0; i < TG_PANEL * size; i += 64)
+            __builtin_prefetch(ahead + i);
+        take(type, rows, row_bytes, &w);
         for (int r = 0; r < R; r++) {
-            const tg_q8 *a = x + (size_t)(r0 + r) * (size_t)n_blocks + b;
-            int32_t a4[8];
-            memcpy(a4, a->q, 32);
+            const tg_q8 *a = x + (size_t)r * (size_t)n_blocks;
             /* two chains, since one of eight would wait for itself; integers add in any order */
-            vi even = vi_set1(-offset * a->sum), odd = vi_set1(0);
+            vi even = without_offset(type, a), odd = vi_set1(0);
             for (int j = 0; j < 8; j += 2) {
-                even = vi_dot4(even, code[j], a4[j], narrow);
-                odd = vi_dot4(odd, code[j + 1], a4[j + 1], narrow);
+                even = vi_dot4(even, w.code[j], a->q + 4 * j, type != TG_Q8_0);
+                odd = vi_dot4(odd, w.code[j + 1], a->q + 4 * j + 4, type != TG_Q8_0);
             }
-            acc[r] = vf_fma(vf_mul(scale, vf_set1(a->d)), vf_from_int(vi_add(even, odd)), acc[r]);
-            if (has_min)
-                acc[r] = vf_fma(min, vf_set1(a->d_sum), acc[r]);
+            acc[r] = add_block(type, acc[r], vi_add(even, odd), w.scale, w.min, a);
         }
     }
     for (int r = 0; r < R; r++)
-        put(p, r0 + r, first_out, n_valid, acc[r]);
+        put(p, r, first_out, n_valid, acc[r]);
 }
 
-VEC void panel_all(const tg_panel_block *panel, const tg_q8 *x, int n, int n_blocks,
-                   const tg_product *p, int first_out, int n_valid, const int offset,
-                   const int has_min, const int narrow)
+/* R rows of activations, a constant, from row r0 on, against TG_PANELS unpacked panels. */
+VEC void tile(const int type, const int R, const tg_panel_block *panels, const tg_q8 *x, int r0,
+              int n_blocks, const tg_product *p, int first_out, int n_valid)
 {
-#define ROWS(R) panel_rows(panel, x, r, R, n_blocks, p, first_out, n_valid, offset, has_min, narrow)
-    int r = 0;
-    for (; n - r >= 8; r += 8)
-        ROWS(8);
-    if (n - r >= 4) {
-        ROWS(4);
-        r += 4;
+    vf acc[TILE_ROWS_MOST][TG_PANELS];
+    for (int r = 0; r < R; r++)
+        for (int i = 0; i < TG_PANELS; i++)
+            acc[r][i] = vf_zero();
+    x += (size_t)r0 * (size_t)n_blocks;
+    for (int b = 0; b < n_blocks; b++, x++, panels++) {
+        const tg_panel_block *w[TG_PANELS] = {panels, panels + n_blocks};
+        vi sum[TILE_ROWS_MOST][TG_PANELS];
+        for (int r = 0; r < R; r++)
+            for (int i = 0; i < TG_PANELS; i++)
+                sum[r][i] = without_offset(type, x + (size_t)r * (size_t)n_blocks);
+        for (int j = 0; j < 8; j++) {
+            vi code[TG_PANELS];
+            for (int i = 0; i < TG_PANELS; i++)
+                code[i] = vi_load(w[i]->code[j]);
+            for (int r = 0; r < R; r++)
+                for (int i = 0; i < TG_PANELS; i++)
+                    sum[r][i] = vi_dot4(sum[r][i], code[i], x[(size_t)r * (size_t)n_blocks].q + 4 * j,
+                                        type != TG_Q8_0);
+        }
+        for (int i = 0; i < TG_PANELS; i++) {
+            vf scale = vf_load(w[i]->scale), min = type == TG_Q4_1 ? vf_load(w[i]->min) : scale;
+            for (int r = 0; r < R; r++)
+                acc[r][i] = add_block(type, acc[r][i], sum[r][i], scale, min, x + (size_t)r * (size_t)n_blocks);
+        }
     }
-    if (n - r >= 2) {
-        ROWS(2);
-        r += 2;
-    }
-    if (n - r >= 1)
-        ROWS(1);
-#undef ROWS
+    for (int r = 0; r < R; r++)
+        for (int i = 0; i < TG_PANELS; i++)
+            put(p, r0 + r, first_out + i * TG_PANEL, n_valid - i * TG_PANEL, acc[r][i]);
 }
 
-#define PANEL(name, offset, has_min, narrow)                                                       \
-    static void name(const tg_panel_block *panel, const tg_q8 *x, int n, int n_blocks,             \
-                     const tg_product *p, int first_out, int n_valid)                              \
-    {                                                                                              \
-        panel_all(panel, x, n, n_blocks, p, first_out, n_valid, offset, has_min, narrow);          \
+/* A function for each number of rows, so that each has the registers to itself. */
+#define FUSED(type, R)                                                                                       \
+    static __attribute__((noinline)) void fused_##type##_##R(                                                \
+        const uint8_t *rows, size_t row_bytes, const tg_q8 *x, int n_blocks, const tg_product *p,            \
+        int first_out, int n_valid)                                                                          \
+    {                                                                                                        \
+        fused(TG_##type, R, rows, row_bytes, x, n_blocks, p, first_out, n_valid);                            \
     }
-PANEL(panel_q4_0, 8, 0, 1)
-PANEL(panel_q4_1, 0, 1, 1)
-PANEL(panel_q8_0, 128, 0, 0)
+#define TILE(type, R)                                                                                        \
+    static __attribute__((noinline)) void tile_##type##_##R(const tg_panel_block *panels, const tg_q8 *x,    \
+                                                            int r0, int n_blocks, const tg_product *p,       \
+                                                            int first_out, int n_valid)                      \
+    {                                                                                                        \
+        tile(TG_##type, R, panels, x, r0, n_blocks, p, first_out, n_valid);                                  \
+    }
+#define INTEGER(type)                                                                                        \
+    FUSED(type, 1) FUSED(type, 2) FUSED(type, 3) FUSED(type, 4)                                              \
+    static void fused_##type(const uint8_t *rows, size_t row_bytes, const tg_q8 *x, int n, int n_blocks,     \
+                             const tg_product *p, int first_out, int n_valid)                                \
+    {                                                                                                        \
+        (n == 1   ? fused_##type##_1                                                                         \
+         : n == 2 ? fused_##type##_2                                                                         \
+         : n == 3 ? fused_##type##_3                                                                         \
+                  : fused_##type##_4)(rows, row_bytes, x, n_blocks, p, first_out, n_valid);                  \
+    }                                                                                                        \
+    static void unpack_##type(const uint8_t *rows, size_t row_bytes, int n_blocks, tg_panel_block *out)      \
+    {                                                                                                        \
+        unpack(TG_##type, rows, row_bytes, n_blocks, out);                                                   \
+    }                                                                                                        \
+    TILE(type, 6) TILE(type, 4) TILE(type, 2) TILE(type, 1)                                                  \
+    static void panels_##type(const tg_panel_block *panels, const tg_q8 *x, int n, int n_blocks,             \
+                              const tg_product *p, int first_out, int n_valid)                               \
+    {                                                                                                        \
+        int r = 0;                                                                                           \
+        for (; n - r >= TILE_ROWS; r += TILE_ROWS)                                                           \
+            (TILE_ROWS == 6 ? tile_##type##_6 : tile_##type##_2)(panels, x, r, n_blocks, p, first_out, n_valid); \
+        for (; n - r >= 4; r += 4)                                                                           \
+            tile_##type##_4(panels, x, r, n_blocks, p, first_out, n_valid);                                  \
+        for (; n - r >= 2; r += 2)                                                                           \
+            tile_##type##_2(panels, x, r, n_blocks, p, first_out, n_valid);                                  \
+        for (; n - r >= 1; r += 1)                                                                           \
+            tile_##type##_1(panels, x, r, n_blocks, p, first_out, n_valid);                                  \
+    }
+INTEGER(Q4_0)
+INTEGER(Q4_1)
+INTEGER(Q8_0)
 
 /* ---- float products -------------------------------------------------------------------------- */
 
@@ -242,15 +323,18 @@ static void quantize(const float *x, int n, tg_q8 *out)
         vi_store(t, vi_add(qlo, qhi));
         for (int i = 0; i < 16; i++)
             sum = (int32_t)((uint32_t)sum + (uint32_t)t[i]);
-        out->sum = taint == 0 ? sum : 0; /* of a NaN the codes mean nothing, and their sum is huge */
-        out->d_sum = out->d * (float)out->sum;
+        sum = taint == 0 ? sum : 0; /* of a NaN the codes mean nothing, and their sum is huge */
+        out->d_sum = out->d * (float)sum;
+        out->less8 = -8 * sum;
+        out->less128 = -128 * sum;
     }
 }
 
 extern const tg_matmul_kernels TG_ISA_SYMBOL(tg_matmul_kernels);
 const tg_matmul_kernels TG_ISA_SYMBOL(tg_matmul_kernels) = {
-    .unpack = {[TG_Q8_0] = unpack_q8_0, [TG_Q4_0] = unpack_q4_0, [TG_Q4_1] = unpack_q4_1},
-    .panel = {[TG_Q8_0] = panel_q8_0, [TG_Q4_0] = panel_q4_0, [TG_Q4_1] = panel_q4_1},
+    .fused = {[TG_Q8_0] = fused_Q8_0, [TG_Q4_0] = fused_Q4_0, [TG_Q4_1] = fused_Q4_1},
+    .unpack = {[TG_Q8_0] = unpack_Q8_0, [TG_Q4_0] = unpack_Q4_0, [TG_Q4_1] = unpack_Q4_1},
+    .panels = {[TG_Q8_0] = panels_Q8_0, [TG_Q4_0] = panels_Q4_0, [TG_Q4_1] = panels_Q4_1},
     .to_f32 = {[TG_F16] = f16_to_f32, [TG_BF16] = bf16_to_f32},
     .dot = dot,
     .quantize = quantize,

@@ -45,7 +45,7 @@ void tg_matrix_row(const tg_matrix *w, int i, float *out)
 size_t tg_matmul_scratch_bytes(int n_in_max)
 {
     size_t n = (size_t)n_in_max;
-    size_t panel = (n / 32 + 1) * sizeof(tg_panel_block);
+    size_t panel = (n / 32 + 1) * (TG_PANELS * sizeof(tg_panel_block) + (size_t)TG_PANEL * 34);
     size_t rows = 4 * n * sizeof(float);
     size_t blas = (BLAS_OUT * n + (size_t)BLAS_ROWS * BLAS_OUT) * sizeof(float);
     size_t most = panel > rows ? panel : rows;
@@ -54,18 +54,33 @@ size_t tg_matmul_scratch_bytes(int n_in_max)
 
 /* ---- one unit of work ------------------------------------------------------------------------- */
 
-static void panel_unit(const tg_worker *w, const tg_rows *x, const tg_product *p, int first)
+/* n_valid of the 16 rows of a panel exist: the others become zeros in a copy. */
+static const uint8_t *whole_panel(const tg_matrix *m, int first, int n_valid, uint8_t *copy)
+{
+    const uint8_t *rows = m->data + (size_t)first * m->row_bytes;
+    if (n_valid >= TG_PANEL)
+        return rows;
+    size_t n = (size_t)(n_valid > 0 ? n_valid : 0) * m->row_bytes;
+    memset(copy + n, 0, TG_PANEL * m->row_bytes - n);
+    return n ? memcpy(copy, rows, n) : copy;
+}
+
+static void panel_unit(const tg_worker *w, const tg_rows *x, const tg_product *p, int first, int n_panels)
 {
     const tg_matmul_kernels *k = kernels();
     const tg_matrix *m = p->w;
-    int n_valid = m->n_out - first < TG_PANEL ? m->n_out - first : TG_PANEL;
-    int n_blocks = m->n_in / 32;
-    const uint8_t *row[TG_PANEL];
-    for (int i = 0; i < TG_PANEL; i++) /* a panel that is not full repeats its last row */
-        row[i] = m->data + (size_t)(first + (i < n_valid ? i : n_valid - 1)) * m->row_bytes;
-    tg_panel_block *panel = w->scratch;
-    k->unpack[m->type->type](row, TG_PANEL * m->row_bytes, n_blocks, panel);
-    k->panel[m->type->type](panel, x->q, x->n, n_blocks, p, first, n_valid);
+    int n_valid = m->n_out - first, n_blocks = m->n_in / 32;
+    tg_panel_block *panels = w->scratch;
+    uint8_t *copy = (uint8_t *)(panels + (size_t)TG_PANELS * (size_t)n_blocks);
+    if (n_panels == 1) {
+        k->fused[m->type->type](whole_panel(m, first, n_valid, copy), m->row_bytes, x->q, x->n, n_blocks, p,
+                                first, n_valid);
+        return;
+    }
+    for (int i = 0; i < TG_PANELS; i++)
+        k->unpack[m->type->type](whole_panel(m, first + i * TG_PANEL, n_valid - i * TG_PANEL, copy),
+                                 m->row_bytes, n_blocks, panels + (size_t)i * (size_t)n_blocks);
+    k->panels[m->type->type](panels, x->q, x->n, n_blocks, p, first, n_valid);
 }
 
 /* Four float32 weight rows at a time, decoded where they are not float32. */
@@ -126,13 +141,18 @@ static size_t divide_up(int n, int by)
     return (size_t)((n + by - 1) / by);
 }
 
+static int panels_together(const tg_rows *x)
+{
+    return x->n <= TG_FUSED_ROWS ? 1 : TG_PANELS;
+}
+
 static void run_unit(const tg_worker *w, const tg_rows *x, const tg_product *p, tg_matmul_mode mode,
                      bool blas, size_t unit, size_t row_parts)
 {
     if (blas)
         blas_unit(w, x, p, (int)(unit % row_parts) * BLAS_ROWS, (int)(unit / row_parts) * BLAS_OUT);
     else if (tg_matmul_wants_q8(p->w, mode))
-        panel_unit(w, x, p, (int)unit * TG_PANEL);
+        panel_unit(w, x, p, (int)unit * TG_PANEL * panels_together(x), panels_together(x));
     else
         float_unit(w, x, p, (int)unit * TG_PANEL);
 }
@@ -140,25 +160,20 @@ static void run_unit(const tg_worker *w, const tg_rows *x, const tg_product *p, 
 void tg_matmul(const tg_worker *w, const tg_rows *x, const tg_product *products, int n_products,
                tg_matmul_mode mode)
 {
-    enum { PRODUCTS_MAX = 4, RUN_MAX = 16, RUNS_EACH = 4 };
+    enum { PRODUCTS_MAX = 4 };
     bool blas[PRODUCTS_MAX];
     size_t end[PRODUCTS_MAX], n_units = 0, row_parts = divide_up(x->n, BLAS_ROWS);
     for (int i = 0; i < n_products; i++) {
         const tg_matrix *m = products[i].w;
         blas[i] = mode.blas && x->n >= BLAS_ROWS_MIN && !tg_matmul_wants_q8(m, mode);
-        n_units += blas[i] ? divide_up(m->n_out, BLAS_OUT) * row_parts : divide_up(m->n_out, TG_PANEL);
+        int n_out = tg_matmul_wants_q8(m, mode) ? TG_PANEL * panels_together(x) : TG_PANEL;
+        n_units += blas[i] ? divide_up(m->n_out, BLAS_OUT) * row_parts : divide_up(m->n_out, n_out);
         end[i] = n_units;
     }
-    /* Neighbouring units are taken in runs, so that a thread reads its weights as a stream; short ones,
-     * so that a thread that is held up does not hold up the others. */
-    size_t run = n_units / (size_t)(RUNS_EACH * w->size);
-    run = run < 1 ? 1 : run > RUN_MAX ? RUN_MAX : run;
-    for (size_t first; (first = tg_take(w) * run) < n_units;) {
-        for (size_t unit = first; unit < first + run && unit < n_units; unit++) {
-            int i = 0;
-            while (unit >= end[i])
-                i++;
-            run_unit(w, x, products + i, mode, blas[i], i ? unit - end[i - 1] : unit, row_parts);
-        }
+    for (size_t unit; (unit = tg_take(w, n_units)) < n_units;) {
+        int i = 0;
+        while (unit >= end[i])
+            i++;
+        run_unit(w, x, products + i, mode, blas[i], i ? unit - end[i - 1] : unit, row_parts);
     }
 }

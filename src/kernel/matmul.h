@@ -27,9 +27,10 @@ typedef struct tg_matrix {
 /* 32 activations: x[i] is about d * q[i]. */
 typedef struct tg_q8 {
     int8_t q[32];
-    float d;     /* largest |x| / 127 */
-    float d_sum; /* d * sum */
-    int32_t sum; /* of q */
+    float d;         /* largest |x| / 127 */
+    float d_sum;     /* d * sum of q */
+    int32_t less8;   /* -8 * sum of q: what codes that are 8 too large bring in too much */
+    int32_t less128; /* -128 * sum of q */
 } tg_q8;
 
 /* Rows of activations in both forms; `q` is made by tg_quantize_rows where a product wants it. */
@@ -70,7 +71,11 @@ size_t tg_matmul_scratch_bytes(int n_in_max);
 
 /* ---- the tables that each instruction-set level fills (body_matmul.c) ------------------------- */
 
-enum { TG_PANEL = 16 }; /* weight rows that are worked on together, one in each lane */
+enum {
+    TG_PANEL = 16,     /* weight rows that are worked on together, one in each lane */
+    TG_PANELS = 2,     /* panels that meet many rows of activations together */
+    TG_FUSED_ROWS = 4, /* rows of activations up to which weights are not worth unpacking to memory */
+};
 
 /* One block of 32 columns of a panel, weights unpacked: w = scale * (code - offset) + min. */
 typedef struct tg_panel_block {
@@ -79,13 +84,15 @@ typedef struct tg_panel_block {
 } tg_panel_block;
 
 typedef struct tg_matmul_kernels {
-    /* n_blocks blocks of the 16 rows at row[], from their start; the panel that is likely to be wanted
-     * next begins `next` bytes behind row[0]. NULL for float types. */
-    void (*unpack[TG_TYPE_COUNT])(const uint8_t *const row[TG_PANEL], size_t next, int n_blocks,
-                                  tg_panel_block *out);
-    /* out[r][0..n_valid) for n rows of activations, each n_blocks blocks. */
-    void (*panel[TG_TYPE_COUNT])(const tg_panel_block *panel, const tg_q8 *x, int n, int n_blocks,
+    /* out[r][first_out .. + n_valid) for the n rows of activations at x, each n_blocks blocks, and the 16
+     * weight rows at `rows`, row_bytes apart; what lies behind them is fetched ahead. n is at most
+     * TG_FUSED_ROWS. NULL for float types. */
+    void (*fused[TG_TYPE_COUNT])(const uint8_t *rows, size_t row_bytes, const tg_q8 *x, int n, int n_blocks,
                                  const tg_product *p, int first_out, int n_valid);
+    /* The same for any n and TG_PANELS panels, one behind the other, that `unpack` made of the weight rows. */
+    void (*unpack[TG_TYPE_COUNT])(const uint8_t *rows, size_t row_bytes, int n_blocks, tg_panel_block *out);
+    void (*panels[TG_TYPE_COUNT])(const tg_panel_block *panels, const tg_q8 *x, int n, int n_blocks,
+                                  const tg_product *p, int first_out, int n_valid);
     void (*to_f32[TG_TYPE_COUNT])(const void *row, float *out, size_t n); /* as tg_dtype's, faster */
     /* out[r][o] for n_w (at most 4) weight rows and n rows of activations, all float32. */
     void (*dot)(const float *const w[4], int n_w, const float *x, int n, int n_in, const tg_product *p,

@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,13 +17,19 @@
 #include <xmmintrin.h>
 #endif
 
+/* How many units of a thread's share are taken: above them, in the high half, the generation that they
+ * were counted in, so that nobody needs to set the counters back. */
+typedef struct share {
+    _Alignas(64) _Atomic uint64_t taken;
+} share;
+
 struct tg_team {
     int n_threads;
     int n_running; /* size of the current program */
     int spins;     /* before a waiting thread sleeps */
     size_t scratch_bytes;
     char *scratch; /* [n_threads][scratch_bytes] */
-    _Alignas(64) atomic_size_t next_unit;
+    share *share;  /* [n_threads] */
     _Alignas(64) atomic_int n_arrived;
     _Alignas(64) atomic_uint generation; /* changes when a barrier opens */
     atomic_int n_sleeping;
@@ -93,6 +100,12 @@ int tg_team_default_size(void)
 
 /* ---- the team ------------------------------------------------------------------------------ */
 
+/* Scratch memory of all threads, and their counters. */
+static size_t all_bytes(const tg_team *t)
+{
+    return (t->scratch_bytes + sizeof *t->share) * (size_t)t->n_threads;
+}
+
 tg_status tg_team_create(tg_team **team, int n_threads, size_t scratch_bytes, tg_error *err)
 {
     *team = NULL;
@@ -102,12 +115,12 @@ tg_status tg_team_create(tg_team **team, int n_threads, size_t scratch_bytes, tg
     memset(t, 0, sizeof *t);
     t->n_threads = n_threads;
     t->scratch_bytes = tg_round_up(scratch_bytes, 4096);
-    size_t total = t->scratch_bytes * (size_t)n_threads;
-    t->scratch = tg_reserve(total, "the threads' scratch memory", err);
+    t->scratch = tg_reserve(all_bytes(t), "the threads' memory", err);
     if (!t->scratch) {
         free(t);
         return TG_E_RESOURCE;
     }
+    t->share = (share *)(void *)(t->scratch + t->scratch_bytes * (size_t)n_threads);
     cpu_set_t set;
     int cpus = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
     t->spins = n_threads <= cpus ? 4000 : 20;
@@ -121,7 +134,7 @@ void tg_team_free(tg_team *team)
 {
     if (!team)
         return;
-    tg_unreserve(team->scratch, team->scratch_bytes * (size_t)team->n_threads);
+    tg_unreserve(team->scratch, all_bytes(team));
     pthread_mutex_destroy(&team->lock);
     pthread_cond_destroy(&team->open);
     free(team);
@@ -162,8 +175,8 @@ static void restore_subnormals(unsigned long saved)
 
 void tg_team_run(tg_team *team, void (*fn)(const tg_worker *worker, void *arg), void *arg)
 {
-    atomic_store(&team->next_unit, 0);
     atomic_store(&team->n_arrived, 0);
+    atomic_fetch_add(&team->generation, 1);
 #pragma omp parallel num_threads(team->n_threads)
     {
         int rank = omp_get_thread_num(), size = omp_get_num_threads();
@@ -192,7 +205,6 @@ void tg_barrier(const tg_worker *w)
     unsigned generation = atomic_load_explicit(&t->generation, memory_order_relaxed);
     if (atomic_fetch_add(&t->n_arrived, 1) == w->size - 1) {
         atomic_store_explicit(&t->n_arrived, 0, memory_order_relaxed);
-        atomic_store_explicit(&t->next_unit, 0, memory_order_relaxed);
         atomic_store(&t->generation, generation + 1);
         if (atomic_load(&t->n_sleeping)) {
             pthread_mutex_lock(&t->lock);
@@ -216,7 +228,31 @@ void tg_barrier(const tg_worker *w)
     pthread_mutex_unlock(&t->lock);
 }
 
-size_t tg_take(const tg_worker *w)
+/* The next of n_units in a thread's share; false when none is left. */
+static bool take_of(share *s, uint64_t generation, size_t n_units, size_t *unit)
 {
-    return atomic_fetch_add_explicit(&w->team->next_unit, 1, memory_order_relaxed);
+    uint64_t seen = atomic_load_explicit(&s->taken, memory_order_relaxed), next;
+    do {
+        uint64_t taken = seen >> 32 == generation ? seen & UINT32_MAX : 0;
+        if (taken >= n_units)
+            return false;
+        *unit = taken;
+        next = generation << 32 | (taken + 1);
+    } while (!atomic_compare_exchange_weak_explicit(&s->taken, &seen, next, memory_order_relaxed,
+                                                    memory_order_relaxed));
+    return true;
+}
+
+size_t tg_take(const tg_worker *w, size_t n_units)
+{
+    enum { SHARES_MAX = 4 }; /* looked into: in a large team, to look into all would take longer than to wait */
+    tg_team *t = w->team;
+    uint64_t generation = atomic_load_explicit(&t->generation, memory_order_relaxed);
+    for (int i = 0; i < w->size && i < SHARES_MAX; i++) {
+        size_t rank = (size_t)((w->rank + i) % w->size), size = (size_t)w->size, unit;
+        size_t first = n_units * rank / size, end = n_units * (rank + 1) / size;
+        if (take_of(&t->share[rank], generation, end - first, &unit))
+            return first + unit;
+    }
+    return n_units;
 }

@@ -1,4 +1,4 @@
-/* team.h - the thread team: one program on all threads, with barriers and a shared work counter.
+/* team.h - the thread team: one program on all threads, with barriers and work to share.
  *
  * The only file that knows OpenMP is team.c. A program is a function that every thread of the team runs
  * from start to end; its operators share work by tg_take and meet at tg_barrier. Flush-to-zero is set
@@ -30,11 +30,13 @@ int tg_team_size(const tg_team *team);
  * threads than asked for, the program runs with those (worker->size). */
 void tg_team_run(tg_team *team, void (*fn)(const tg_worker *worker, void *arg), void *arg);
 
-/* All threads meet; the work counter starts again at 0. Spins a while, then sleeps. */
+/* All threads meet; work is counted anew. Spins a while, then sleeps. */
 void tg_barrier(const tg_worker *w);
 
-/* The next unit of work since the last barrier: 0, 1, 2, ... handed out once each. Which thread gets
- * which must not matter to the result. */
-size_t tg_take(const tg_worker *w);
+/* A unit of work since the last barrier, of 0 .. n_units - 1, each handed out once; n_units when no more are
+ * to be had. Every caller names the same n_units, below 2^32. A thread gets its own contiguous share in
+ * ascending order, so that it reads memory as a stream, and then what others have left of theirs. Which
+ * thread gets which must not matter to the result. */
+size_t tg_take(const tg_worker *w, size_t n_units);
 
 #endif

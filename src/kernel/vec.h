@@ -31,6 +31,7 @@ enum { VLEN = 16 };
 
 typedef __m512 vf;
 typedef __m512i vi;
+typedef int32_t vi_word __attribute__((may_alias, aligned(1)));
 
 VEC vf vf_zero(void) { return _mm512_setzero_ps(); }
 VEC vf vf_set1(float x) { return _mm512_set1_ps(x); }
@@ -61,6 +62,8 @@ VEC vf vf_load_bf16(const void *p)
     return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(_mm256_loadu_si256(p)), 16));
 }
 VEC vi vi_set1(int32_t x) { return _mm512_set1_epi32(x); }
+/* the 4 bytes at p in every lane: straight from memory, which costs no more than to load them */
+VEC vi vi_all(const void *p) { return _mm512_set1_epi32(*(const vi_word *)p); }
 VEC vi vi_load(const void *p) { return _mm512_loadu_si512(p); }
 VEC void vi_store(void *p, vi a) { _mm512_storeu_si512(p, a); }
 VEC vi vi_add(vi a, vi b) { return _mm512_add_epi32(a, b); }
@@ -87,28 +90,40 @@ VEC vf vf_scale_above(vf a, vf n, vf x, float low)
 {
     return _mm512_maskz_scalef_ps(_mm512_cmp_ps_mask(x, vf_set1(low), _CMP_NLT_UQ), a, n);
 }
-/* acc + sum over 4 bytes of unsigned code times signed byte of a4; `narrow`: codes are below 128 */
-VEC vi vi_dot4(vi acc, vi codes, int32_t a4, int narrow)
+/* acc + sum over 4 bytes of unsigned code times signed byte of the 4 at a; `narrow`: codes are below 128 */
+VEC vi vi_dot4(vi acc, vi codes, const int8_t *a, int narrow)
 {
     (void)narrow;
-    return _mm512_dpbusd_epi32(acc, codes, _mm512_set1_epi32(a4));
+    return _mm512_dpbusd_epi32(acc, codes, vi_all(a));
 }
-/* 16 rows of 16 bytes: out[j] has bytes 4j .. 4j+3 of row i in lane i */
-VEC void vi_rows16(const uint8_t *const row[16], size_t at, vi out[4])
+/* bytes 0 .. 15 of the rows i, 4 + i, 8 + i and 12 + i, in four quarters */
+VEC void quarters16(const uint8_t *p, size_t stride, vi z[4])
+{
+    for (size_t i = 0; i < 4; i++, p += stride) {
+        __m512i v = _mm512_castsi128_si512(_mm_loadu_si128((const __m128i *)p));
+        v = _mm512_inserti32x4(v, _mm_loadu_si128((const __m128i *)(p + 4 * stride)), 1);
+        v = _mm512_inserti32x4(v, _mm_loadu_si128((const __m128i *)(p + 8 * stride)), 2);
+        z[i] = _mm512_inserti32x4(v, _mm_loadu_si128((const __m128i *)(p + 12 * stride)), 3);
+    }
+}
+/* 16 rows of 16 bytes, `stride` apart: out[j] has bytes 4j .. 4j+3 of row i in lane i */
+VEC void vi_rows16(const uint8_t *p, size_t stride, vi out[4])
 {
     vi z[4];
-    for (int i = 0; i < 4; i++) {
-        __m512i v = _mm512_castsi128_si512(_mm_loadu_si128((const __m128i *)(row[i] + at)));
-        v = _mm512_inserti32x4(v, _mm_loadu_si128((const __m128i *)(row[4 + i] + at)), 1);
-        v = _mm512_inserti32x4(v, _mm_loadu_si128((const __m128i *)(row[8 + i] + at)), 2);
-        z[i] = _mm512_inserti32x4(v, _mm_loadu_si128((const __m128i *)(row[12 + i] + at)), 3);
-    }
+    quarters16(p, stride, z);
     vi t0 = _mm512_unpacklo_epi32(z[0], z[1]), t1 = _mm512_unpackhi_epi32(z[0], z[1]);
     vi t2 = _mm512_unpacklo_epi32(z[2], z[3]), t3 = _mm512_unpackhi_epi32(z[2], z[3]);
     out[0] = _mm512_unpacklo_epi64(t0, t2);
     out[1] = _mm512_unpackhi_epi64(t0, t2);
     out[2] = _mm512_unpacklo_epi64(t1, t3);
     out[3] = _mm512_unpackhi_epi64(t1, t3);
+}
+/* the first 4 bytes of 16 rows, of which 16 are read */
+VEC vi vi_first16(const uint8_t *p, size_t stride)
+{
+    vi z[4];
+    quarters16(p, stride, z);
+    return _mm512_unpacklo_epi64(_mm512_unpacklo_epi32(z[0], z[1]), _mm512_unpacklo_epi32(z[2], z[3]));
 }
 VEC vf vf_fold(vf a, int by) /* lane i gets a[i] + a[i + by], for the lower lanes */
 {
@@ -147,6 +162,7 @@ VEC unsigned vf_not_le(vf a, vf b) { return _mm512_cmp_ps_mask(a, b, _CMP_NLE_UQ
 
 typedef struct { __m256 l, h; } vf;
 typedef struct { __m256i l, h; } vi;
+typedef int32_t vi_word __attribute__((may_alias, aligned(1)));
 
 #define VF2(x, y) ((vf){(x), (y)})
 #define VI2(x, y) ((vi){(x), (y)})
@@ -212,6 +228,7 @@ VEC vf vf_load_bf16(const void *p)
                _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(_mm_loadu_si128(q + 1)), 16)));
 }
 VEC vi vi_set1(int32_t x) { __m256i v = _mm256_set1_epi32(x); return VI2(v, v); }
+VEC vi vi_all(const void *p) { return vi_set1(*(const vi_word *)p); }
 VEC vi vi_load(const void *p) { const __m256i *q = p; return VI2(_mm256_loadu_si256(q), _mm256_loadu_si256(q + 1)); }
 VEC void vi_store(void *p, vi a) { __m256i *q = p; _mm256_storeu_si256(q, a.l); _mm256_storeu_si256(q + 1, a.h); }
 VEC vi vi_add(vi a, vi b) { return VI2(_mm256_add_epi32(a.l, b.l), _mm256_add_epi32(a.h, b.h)); }
@@ -266,18 +283,31 @@ VEC __m256i dot4_half(__m256i acc, __m256i codes, __m256i a, int narrow)
     acc = _mm256_add_epi32(acc, _mm256_madd_epi16(even, ae));
     return _mm256_add_epi32(acc, _mm256_madd_epi16(odd, ao));
 }
-VEC vi vi_dot4(vi acc, vi codes, int32_t a4, int narrow)
+VEC vi vi_dot4(vi acc, vi codes, const int8_t *a, int narrow)
 {
-    __m256i a = _mm256_set1_epi32(a4);
-    return VI2(dot4_half(acc.l, codes.l, a, narrow), dot4_half(acc.h, codes.h, a, narrow));
+    __m256i all = vi_all(a).l;
+    return VI2(dot4_half(acc.l, codes.l, all, narrow), dot4_half(acc.h, codes.h, all, narrow));
 }
-VEC void rows8(const uint8_t *const row[8], size_t at, __m256i out[4])
+VEC void halves8(const uint8_t *p, size_t stride, __m256i z[4])
+{
+    for (size_t i = 0; i < 4; i++, p += stride)
+        z[i] = _mm256_inserti128_si256(_mm256_castsi128_si256(_mm_loadu_si128((const __m128i *)p)),
+                                       _mm_loadu_si128((const __m128i *)(p + 4 * stride)), 1);
+}
+VEC __m256i first8(const uint8_t *p, size_t stride)
 {
     __m256i z[4];
-    for (int i = 0; i < 4; i++)
-        z[i] = _mm256_inserti128_si256(
-            _mm256_castsi128_si256(_mm_loadu_si128((const __m128i *)(row[i] + at))),
-            _mm_loadu_si128((const __m128i *)(row[4 + i] + at)), 1);
+    halves8(p, stride, z);
+    return _mm256_unpacklo_epi64(_mm256_unpacklo_epi32(z[0], z[1]), _mm256_unpacklo_epi32(z[2], z[3]));
+}
+VEC vi vi_first16(const uint8_t *p, size_t stride)
+{
+    return VI2(first8(p, stride), first8(p + 8 * stride, stride));
+}
+VEC void rows8(const uint8_t *p, size_t stride, __m256i out[4])
+{
+    __m256i z[4];
+    halves8(p, stride, z);
     __m256i t0 = _mm256_unpacklo_epi32(z[0], z[1]), t1 = _mm256_unpackhi_epi32(z[0], z[1]);
     __m256i t2 = _mm256_unpacklo_epi32(z[2], z[3]), t3 = _mm256_unpackhi_epi32(z[2], z[3]);
     out[0] = _mm256_unpacklo_epi64(t0, t2);
@@ -285,11 +315,11 @@ VEC void rows8(const uint8_t *const row[8], size_t at, __m256i out[4])
     out[2] = _mm256_unpacklo_epi64(t1, t3);
     out[3] = _mm256_unpackhi_epi64(t1, t3);
 }
-VEC void vi_rows16(const uint8_t *const row[16], size_t at, vi out[4])
+VEC void vi_rows16(const uint8_t *p, size_t stride, vi out[4])
 {
     __m256i l[4], h[4];
-    rows8(row, at, l);
-    rows8(row + 8, at, h);
+    rows8(p, stride, l);
+    rows8(p + 8 * stride, stride, h);
     for (int j = 0; j < 4; j++)
         out[j] = VI2(l[j], h[j]);
 }
@@ -355,6 +385,7 @@ VEC void vf_store_f16(void *p, vf a)
     memcpy(p, h, sizeof h);
 }
 VEC vi vi_set1(int32_t x) { vi r; LANES r.i[i] = x; return r; }
+VEC vi vi_all(const void *p) { int32_t x; memcpy(&x, p, 4); return vi_set1(x); }
 VEC vi vi_load(const void *p) { vi r; memcpy(&r, p, sizeof r); return r; }
 VEC void vi_store(void *p, vi a) { memcpy(p, &a, sizeof a); }
 VEC vi vi_add(vi a, vi b) { vi r; LANES r.i[i] = (int32_t)((uint32_t)a.i[i] + (uint32_t)b.i[i]); return r; }
@@ -399,20 +430,24 @@ VEC vi vi_dot2(vi acc, vi x, int32_t a2)
     LANES acc.i[i] += h[2 * i] * a[0] + h[2 * i + 1] * a[1];
     return acc;
 }
-VEC vi vi_dot4(vi acc, vi codes, int32_t a4, int narrow)
+VEC vi vi_dot4(vi acc, vi codes, const int8_t *a, int narrow)
 {
     (void)narrow;
-    int8_t a[4];
     uint8_t c[64];
-    memcpy(a, &a4, 4);
     memcpy(c, &codes, 64);
     LANES acc.i[i] += c[4 * i] * a[0] + c[4 * i + 1] * a[1] + c[4 * i + 2] * a[2] + c[4 * i + 3] * a[3];
     return acc;
 }
-VEC void vi_rows16(const uint8_t *const row[16], size_t at, vi out[4])
+VEC vi vi_first16(const uint8_t *p, size_t stride)
+{
+    vi r;
+    LANES memcpy(&r.i[i], p + (size_t)i * stride, 4);
+    return r;
+}
+VEC void vi_rows16(const uint8_t *p, size_t stride, vi out[4])
 {
     for (int j = 0; j < 4; j++)
-        LANES memcpy(&out[j].i[i], row[i] + at + 4 * j, 4);
+        out[j] = vi_first16(p + 4 * j, stride);
 }
 VEC float vf_sum(vf a)
 {
@@ -434,15 +469,6 @@ VEC unsigned vf_not_le(vf a, vf b) { unsigned r = 0; LANES r |= (unsigned)!(a.f[
 
 /* clang-format on */
 /* ---- what follows is written in the vocabulary ---------------------------------------------- */
-
-/* A dword of each of 16 rows. */
-VEC vi vi_gather(const uint8_t *const row[16], size_t at)
-{
-    int32_t t[16];
-    for (int i = 0; i < 16; i++)
-        memcpy(&t[i], row[i] + at, 4);
-    return vi_load(t);
-}
 
 /* The first and the second bfloat16 of each dword. */
 VEC vf vf_bf16_first(vi x)

@@ -95,7 +95,7 @@ static bool norm_row(const tg_forward *f, const tg_norm *norm, const float *x, f
 static tg_rows norm(const tg_worker *w, tg_forward *f, const tg_norm *norm, int layer, bool q8)
 {
     size_t n = (size_t)f->w->config.n_embd;
-    for (size_t r; (r = tg_take(w)) < (size_t)f->n;) {
+    for (size_t r; (r = tg_take(w, (size_t)f->n)) < (size_t)f->n;) {
         float *out = f->in_f + r * n;
         if (!norm_row(f, norm, f->x + r * n, out))
             note_bad(f, layer, (int)r);
@@ -109,7 +109,8 @@ static tg_rows norm(const tg_worker *w, tg_forward *f, const tg_norm *norm, int 
 static void quantize(const tg_worker *w, const tg_rows *x)
 {
     size_t n = (size_t)x->n_in, parts = (n + COLUMNS - 1) / COLUMNS;
-    for (size_t u; (u = tg_take(w)) < (size_t)x->n * parts;) {
+    size_t n_units = (size_t)x->n * parts;
+    for (size_t u; (u = tg_take(w, n_units)) < n_units;) {
         size_t r = u / parts, from = u % parts * COLUMNS;
         size_t m = n - from < COLUMNS ? n - from : COLUMNS;
         tg_quantize_row(x->f + r * n + from, (int)m, x->q + (r * n + from) / 32);
@@ -122,7 +123,8 @@ static void activate(const tg_worker *w, const tg_forward *f, bool q8)
 {
     const tg_config *c = &f->w->config;
     size_t n = (size_t)c->n_ff, parts = (n + COLUMNS - 1) / COLUMNS;
-    for (size_t u; (u = tg_take(w)) < (size_t)f->n * parts;) {
+    size_t n_units = (size_t)f->n * parts;
+    for (size_t u; (u = tg_take(w, n_units)) < n_units;) {
         size_t from = u / parts * n + u % parts * COLUMNS;
         size_t left = n - u % parts * COLUMNS;
         int m = (int)(left < COLUMNS ? left : COLUMNS);
@@ -143,7 +145,7 @@ static void embed(const tg_worker *w, const tg_forward *f)
 {
     const tg_config *c = &f->w->config;
     size_t n = (size_t)c->n_embd, half = (size_t)(c->rope.n_rot / 2);
-    for (size_t r; (r = tg_take(w)) < (size_t)f->n;) {
+    for (size_t r; (r = tg_take(w, (size_t)f->n)) < (size_t)f->n;) {
         float *x = f->x + r * n;
         int pos = f->attn_row[r].pos;
         tg_matrix_row(&f->w->tok_embd, f->id[r], x);
@@ -188,7 +190,7 @@ static void rope_and_cache(const tg_worker *w, tg_forward *f, int layer)
     tg_kv_view view = layer_view(f, layer);
     float scale = tg_config_attn_scale(c, layer);
     size_t half = (size_t)(c->rope.n_rot / 2), dim = (size_t)c->head_dim;
-    for (size_t r; (r = tg_take(w)) < (size_t)f->n;) {
+    for (size_t r; (r = tg_take(w, (size_t)f->n)) < (size_t)f->n;) {
         float *q = f->q + r * (size_t)n_query(c), *k = f->k + r * (size_t)n_key(c);
         if (f->w->arch->pos == TG_POS_ROTARY) {
             const float *cosine = f->cosine + r * half, *sine = f->sine + r * half;
@@ -256,7 +258,7 @@ static void head(const tg_worker *w, void *arg)
     size_t n = (size_t)c->n_embd, n_vocab = (size_t)c->n_vocab;
     const tg_product out = {&f->w->output, f->logits, n_vocab, false};
     bool q8 = any_q8(f, &out, 1);
-    for (size_t i; (i = tg_take(w)) < (size_t)f->n_want;) {
+    for (size_t i; (i = tg_take(w, (size_t)f->n_want)) < (size_t)f->n_want;) {
         float *row = f->head_f + i * n;
         if (!norm_row(f, &f->w->out_norm, f->x + (size_t)f->want[i] * n, row))
             note_bad(f, c->n_layer, f->want[i]);
@@ -266,7 +268,7 @@ static void head(const tg_worker *w, void *arg)
     tg_barrier(w);
     const tg_rows rows = {f->head_f, f->head_q, f->n_want, (int)n};
     matmul(w, f, &rows, &out, 1);
-    for (size_t i; (i = tg_take(w)) < (size_t)f->n_want;)
+    for (size_t i; (i = tg_take(w, (size_t)f->n_want)) < (size_t)f->n_want;)
         if (!tg_vector()->finite(f->logits + i * n_vocab, (int)n_vocab))
             note_bad(f, c->n_layer, f->want[i]);
 }

@@ -27,7 +27,7 @@ static void program(const tg_worker *w, void *arg)
     for (int round = 0; round < ROUNDS; round++) {
         if (w->rank == 0)
             s->round = round;
-        for (size_t u; (u = tg_take(w)) < UNITS;)
+        for (size_t u; (u = tg_take(w, UNITS)) < UNITS;)
             atomic_fetch_add(&s->done[u], 1);
         tg_barrier(w);
         if (s->round != round)
