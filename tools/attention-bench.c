@@ -122,7 +122,7 @@ static problem problem_make(int n, int n_keys, int n_head, int n_head_kv, int n_
     p.a.n_head = n_head;
     p.a.q = p.q;
     p.a.out = memory((size_t)n * (size_t)n_head * DIM * sizeof(float), "outputs");
-    p.a.partial = memory(tg_attn_partial_floats(n_head, DIM) * sizeof(float), "partial states");
+    p.a.partial = memory(tg_attn_partial_bytes(n_head, DIM), "partial states");
     return p;
 }
 
@@ -143,7 +143,7 @@ static void problem_free(problem *p)
     tg_unreserve(p->row, (size_t)a->n * sizeof *p->row);
     tg_unreserve(p->q, rows);
     tg_unreserve(a->out, rows);
-    tg_unreserve(a->partial, tg_attn_partial_floats(a->n_head, DIM) * sizeof(float));
+    tg_unreserve(a->partial, tg_attn_partial_bytes(a->n_head, DIM));
 }
 
 /* Pairs of a query row and a key, all heads and layers. */

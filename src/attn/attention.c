@@ -2,6 +2,7 @@
 #include "attn/attention.h"
 
 #include <math.h>
+#include <stdatomic.h>
 #include <string.h>
 
 #include "base/memory.h"
@@ -41,10 +42,24 @@ static int tile_rows_max(int group)
     return tile_tokens(group) * group;
 }
 
-size_t tg_attn_partial_floats(int n_head, int head_dim)
+/* What threads leave for each other under the split schedule. */
+typedef struct partial {
+    atomic_int *n_done; /* of each tile: its units that are done; 0 between the phases */
+    float *states;      /* [rows x heads][lanes] */
+} partial;
+
+static size_t lay_out_partial(partial *p, void *base, int n_head, int head_dim)
 {
-    return (size_t)SPLIT_ROWS_MAX * (size_t)n_head * TG_ATTN_LANES *
-           tg_attn_state_floats(tg_kv_v_dim(head_dim));
+    size_t n = (size_t)SPLIT_ROWS_MAX * (size_t)n_head, at = 0;
+    TG_PLACE(p->n_done, base, at, n);
+    TG_PLACE(p->states, base, at, n * TG_ATTN_LANES * tg_attn_state_floats(tg_kv_v_dim(head_dim)));
+    return at;
+}
+
+size_t tg_attn_partial_bytes(int n_head, int head_dim)
+{
+    partial p;
+    return lay_out_partial(&p, NULL, n_head, head_dim);
 }
 
 /* ---- a worker's scratch ------------------------------------------------------------------------- */
@@ -295,14 +310,7 @@ static void finish_all(const tile *t, scratch *s, float *states)
 
 /* ---- schedules ----------------------------------------------------------------------------------- */
 
-/* Where the states of the lanes of a tile lie in a->partial. */
-static float *partial_of(const tile *t)
-{
-    size_t rows = (size_t)t->first * (size_t)t->a->n_head + (size_t)(t->head * t->n);
-    return t->a->partial + rows * TG_ATTN_LANES * tg_attn_state_floats(t->a->kv.v_dim);
-}
-
-enum phase { WHOLE, LANES, MERGE };
+enum schedule { WHOLE, LANES };
 
 /* Lanes that one unit of work takes: neighbours, as many as leave each thread several units, or the
  * same number to all. */
@@ -326,17 +334,20 @@ static void run_whole(const tile *t, scratch *s)
     finish_all(t, s, merge_tree(t, 0, TG_ATTN_LANES, done, s, s->states));
 }
 
-static void run_unit(const tile *t, enum phase phase, int lane, int n_lanes, scratch *s)
+/* n_lanes lanes of a tile, for others to see; who is the last at a tile merges all its lanes. */
+static void run_some_lanes(const tile *t, int lane, int n_lanes, scratch *s)
 {
-    size_t size = (size_t)t->n * tg_attn_state_floats(t->a->kv.v_dim);
-    if (phase != MERGE)
-        prepare(t, s);
-    if (phase == WHOLE)
-        run_whole(t, s);
-    else if (phase == LANES)
-        run_lanes(t, lane, n_lanes, s, partial_of(t) + (size_t)lane * size);
-    else
-        finish_all(t, s, merge_tree(t, 0, TG_ATTN_LANES, partial_of(t), s, NULL));
+    const tg_attn *a = t->a;
+    size_t row = (size_t)t->first * (size_t)a->n_head + (size_t)(t->head * t->n);
+    size_t size = (size_t)t->n * tg_attn_state_floats(a->kv.v_dim);
+    partial p;
+    lay_out_partial(&p, a->partial, a->n_head, a->kv.head_dim);
+    float *states = p.states + row * TG_ATTN_LANES * tg_attn_state_floats(a->kv.v_dim);
+    run_lanes(t, lane, n_lanes, s, states + (size_t)lane * size);
+    if (atomic_fetch_add_explicit(&p.n_done[row], n_lanes, memory_order_acq_rel) + n_lanes < TG_ATTN_LANES)
+        return;
+    atomic_store_explicit(&p.n_done[row], 0, memory_order_relaxed);
+    finish_all(t, s, merge_tree(t, 0, TG_ATTN_LANES, states, s, NULL));
 }
 
 /* Goes on to the rows of the tiles number `index`, from the start when they lie behind. */
@@ -372,14 +383,14 @@ static size_t grain_of(const tg_worker *w, const tg_attn *a)
     return (size_t)grain;
 }
 
-/* The units of a phase that this thread draws: one for each tile, or for each run of lanes of it. */
-static void run_phase(const tg_worker *w, const tg_attn *a, enum phase phase, scratch *s)
+/* The units that this thread draws: one for each tile, or for each run of lanes of it. */
+static void run(const tg_worker *w, const tg_attn *a, enum schedule schedule, scratch *s)
 {
     int group = a->n_head / a->kv.n_head_kv, tokens = tile_tokens(group), n_tiles = count_tiles(a, tokens);
-    int step = phase == LANES ? lanes_together(w, n_tiles) : TG_ATTN_LANES;
+    int step = schedule == LANES ? lanes_together(w, n_tiles) : TG_ATTN_LANES;
     size_t parts = (size_t)(TG_ATTN_LANES / step), n_units = (size_t)n_tiles * parts;
     /* Tiny units are taken several at a time. */
-    size_t grain = phase == WHOLE ? grain_of(w, a) : 1, n_takes = (n_units + grain - 1) / grain;
+    size_t grain = schedule == WHOLE ? grain_of(w, a) : 1, n_takes = (n_units + grain - 1) / grain;
     cursor c = {0};
     tile t;
     for (size_t take; (take = tg_take(w, n_takes)) < n_takes;) {
@@ -387,7 +398,11 @@ static void run_phase(const tg_worker *w, const tg_attn *a, enum phase phase, sc
             int index = (int)(unit / parts), head = index % a->kv.n_head_kv;
             seek(&c, a, tokens, index / a->kv.n_head_kv);
             tile_make(&t, a, c.first, c.end, head, group);
-            run_unit(&t, phase, (int)(unit % parts) * step, step, s);
+            prepare(&t, s);
+            if (schedule == WHOLE)
+                run_whole(&t, s);
+            else
+                run_some_lanes(&t, (int)(unit % parts) * step, step, s);
         }
     }
 }
@@ -403,7 +418,7 @@ static scratch scratch_of(const tg_worker *w, const tg_attn *a)
 static void attention_whole(const tg_worker *w, const tg_attn *a)
 {
     scratch s = scratch_of(w, a);
-    run_phase(w, a, WHOLE, &s);
+    run(w, a, WHOLE, &s);
 }
 
 void tg_attention_split(const tg_worker *w, const tg_attn *a)
@@ -417,9 +432,7 @@ void tg_attention_split(const tg_worker *w, const tg_attn *a)
         some.out = a->out + (size_t)first * (size_t)(a->n_head * a->kv.head_dim);
         if (first > 0)
             tg_barrier(w);
-        run_phase(w, &some, LANES, &s);
-        tg_barrier(w);
-        run_phase(w, &some, MERGE, &s);
+        run(w, &some, LANES, &s);
     }
 }
 

@@ -53,7 +53,7 @@ typedef struct tg_attn {
     tg_attn_mods mods;
     const float *q; /* [n][n_head * head_dim], already multiplied by the score's scale */
     float *out;     /* [n][n_head * head_dim]; a row without a key gets zeros */
-    float *partial; /* tg_attn_partial_floats(...) for the split schedule */
+    void *partial;  /* tg_attn_partial_bytes(...) for the split schedule, zeros at first */
     int tile_rows, tile_keys; /* of the strategies that have tiles, multiples of 16 up to 64; 0: 64 */
     bool dots;      /* BF16 products where the cache is BF16: faster, and outside the promise of same bits */
 } tg_attn;
@@ -64,8 +64,8 @@ static inline size_t tg_attn_state_floats(int v_dim)
     return (size_t)v_dim + 16;
 }
 
-/* Storage for the partial states of the split schedule, whatever the batch, and scratch per worker. */
-size_t tg_attn_partial_floats(int n_head, int head_dim);
+/* Storage for what threads leave each other under the split schedule, whatever the batch, and scratch per worker. */
+size_t tg_attn_partial_bytes(int n_head, int head_dim);
 size_t tg_attn_scratch_bytes(int n_head, int n_head_kv, int head_dim);
 
 /* Runs on every thread of the team; may meet at barriers inside, ends without one. */

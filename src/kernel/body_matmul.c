@@ -20,10 +20,9 @@ typedef struct block {
 } block;
 
 /* Codes of formats with halves: low halves are columns 0..15, high halves 16..31. */
-VEC void halves(const uint8_t *p, size_t stride, block *out)
+VEC void halves(const vi raw[4], block *out)
 {
-    vi raw[4], mask = vi_set1(0x0f0f0f0f);
-    vi_rows16(p, stride, raw);
+    vi mask = vi_set1(0x0f0f0f0f);
     for (int j = 0; j < 4; j++) {
         out->code[j] = vi_and(raw[j], mask);
         out->code[4 + j] = vi_and(vi_shr4(raw[j]), mask);
@@ -32,16 +31,33 @@ VEC void halves(const uint8_t *p, size_t stride, block *out)
 
 VEC void take_q4_0(const uint8_t *p, size_t stride, block *out)
 {
-    halves(p + 2, stride, out);
+    vi raw[4];
+    vi_rows16(p + 2, stride, raw);
+    halves(raw, out);
     out->scale = vf_from_low_f16(vi_first16(p, stride));
+}
+
+VEC void words_q4_1(const vi word[5], block *out)
+{
+    halves(word + 1, out);
+    out->scale = vf_from_low_f16(word[0]);
+    out->min = vf_from_low_f16(vi_shr16(word[0]));
 }
 
 VEC void take_q4_1(const uint8_t *p, size_t stride, block *out)
 {
-    halves(p + 4, stride, out);
-    vi dm = vi_first16(p, stride);
-    out->scale = vf_from_low_f16(dm);
-    out->min = vf_from_low_f16(vi_shr16(dm));
+    vi word[5] = {vi_first16(p, stride)};
+    vi_rows16(p + 4, stride, word + 1);
+    words_q4_1(word, out);
+}
+
+/* Block i of four, which are five times 16 bytes, so that nothing is loaded twice: i = 0, 1, 2, 3 in turn. */
+VEC void take_q4_1_of_4(const int i, const uint8_t *p, size_t stride, vi word[20], block *out)
+{
+    if (i == 0)
+        vi_rows16(p, stride, word);
+    vi_rows16(p + 16 * (i + 1), stride, word + 4 * (i + 1));
+    words_q4_1(word + 5 * i, out);
 }
 
 /* Signed codes become unsigned by adding 128, which the product takes off again. */
@@ -57,15 +73,25 @@ VEC void take_q8_0(const uint8_t *p, size_t stride, block *out)
     out->scale = vf_from_low_f16(vi_first16(p, stride));
 }
 
-/* The next block of 16 rows. */
-VEC void take(const int type, const uint8_t *p, size_t stride, block *out)
+/* Blocks of 16 rows that are taken at once; `word` keeps what was loaded of them. */
+enum { AT_ONCE = 4, WORDS = 20 };
+
+VEC int at_once(const int type)
+{
+    return type == TG_Q4_1 ? AT_ONCE : 1;
+}
+
+/* Block i of n at p, 1 or at_once(type). */
+VEC void take(const int type, const int i, const int n, const uint8_t *p, size_t stride, vi word[WORDS], block *out)
 {
     if (type == TG_Q4_0)
         take_q4_0(p, stride, out);
-    else if (type == TG_Q4_1)
+    else if (type == TG_Q8_0)
+        take_q8_0(p, stride, out);
+    else if (n == 1)
         take_q4_1(p, stride, out);
     else
-        take_q8_0(p, stride, out);
+        take_q4_1_of_4(i, p, stride, word, out);
 }
 
 VEC size_t bytes_of(const int type)
@@ -73,17 +99,28 @@ VEC size_t bytes_of(const int type)
     return type == TG_Q4_0 ? 18 : type == TG_Q4_1 ? 20 : 34;
 }
 
-VEC void unpack(const int type, const uint8_t *rows, size_t row_bytes, int n_blocks, tg_panel_block *out)
+VEC void unpack_some(const int type, const uint8_t *p, size_t stride, const int n, tg_panel_block *out)
 {
-    for (int b = 0; b < n_blocks; b++, out++) {
+    vi word[WORDS];
+#pragma GCC unroll 4
+    for (int i = 0; i < n; i++, out++) {
         block w;
-        take(type, rows + (size_t)b * bytes_of(type), row_bytes, &w);
+        take(type, i, n, p, stride, word, &w);
         for (int j = 0; j < 8; j++)
             vi_store(out->code[j], w.code[j]);
         vf_store(out->scale, w.scale);
         if (type == TG_Q4_1)
             vf_store(out->min, w.min);
     }
+}
+
+VEC void unpack(const int type, const uint8_t *rows, size_t row_bytes, int n_blocks, tg_panel_block *out)
+{
+    int b = 0;
+    for (const int n = at_once(type); b + n <= n_blocks; b += n)
+        unpack_some(type, rows + (size_t)b * bytes_of(type), row_bytes, n, out + b);
+    for (; b < n_blocks; b++)
+        unpack_some(type, rows + (size_t)b * bytes_of(type), row_bytes, 1, out + b);
 }
 
 enum { AHEAD = 16384 };
@@ -118,22 +155,18 @@ VEC vf add_block(const int type, vf acc, vi sum, vf scale, vf min, const tg_q8 *
     return type == TG_Q4_1 ? vf_fma(min, vf_set1(a->d_sum), acc) : acc;
 }
 
-/* R rows of activations, a constant, against 16 weight rows in the file's layout. */
-VEC void fused(const int type, const int R, const uint8_t *rows, size_t row_bytes, const tg_q8 *x,
-               int n_blocks, const tg_product *p, int first_out, int n_valid)
+/* n blocks of 16 weight rows against R rows of activations, both constants. */
+VEC void fused_blocks(const int type, const int R, const int n, const uint8_t *p, const uint8_t *ahead,
+                      size_t stride, const tg_q8 *x, int n_blocks, vf acc[TG_FUSED_ROWS])
 {
-    /* Far enough ahead for memory, and not so far that it is gone from the first-level cache. */
-    const size_t size = bytes_of(type), next = TG_PANEL * row_bytes > AHEAD ? TG_PANEL * row_bytes : AHEAD;
-    const uint8_t *ahead = rows + next;
-    vf acc[TG_FUSED_ROWS];
-    for (int r = 0; r < R; r++)
-        acc[r] = vf_zero();
-    for (int b = 0; b < n_blocks; b++, x++, rows += size, ahead += TG_PANEL * size) {
+    vi word[WORDS];
+    /* A walk over 16 rows at once is none that the hardware foresees. */
+    for (size_t i = 0; i < (size_t)n * TG_PANEL * bytes_of(type); i += 64)
+        __builtin_prefetch(ahead + i);
+#pragma GCC unroll 4
+    for (int i = 0; i < n; i++, x++) {
         block w;
-        /* A walk over 16 rows at once is none that the hardware foresees. */
-        for (size_t i = 0; i < TG_PANEL * size; i += 64)
-            __builtin_prefetch(ahead + i);
-        take(type, rows, row_bytes, &w);
+        take(type, i, n, p, stride, word, &w);
         for (int r = 0; r < R; r++) {
             const tg_q8 *a = x + (size_t)r * (size_t)n_blocks;
             /* two chains, since one of eight would wait for itself; integers add in any order */
@@ -145,6 +178,25 @@ VEC void fused(const int type, const int R, const uint8_t *rows, size_t row_byte
             acc[r] = add_block(type, acc[r], vi_add(even, odd), w.scale, w.min, a);
         }
     }
+}
+
+/* R rows of activations, a constant, against 16 weight rows in the file's layout. */
+VEC void fused(const int type, const int R, const uint8_t *rows, size_t row_bytes, const tg_q8 *x,
+               int n_blocks, const tg_product *p, int first_out, int n_valid)
+{
+    /* Far enough ahead for memory, and not so far that it is gone from the first-level cache. */
+    const size_t size = bytes_of(type), next = TG_PANEL * row_bytes > AHEAD ? TG_PANEL * row_bytes : AHEAD;
+    const uint8_t *ahead = rows + next;
+    vf acc[TG_FUSED_ROWS];
+    for (int r = 0; r < R; r++)
+        acc[r] = vf_zero();
+    int b = 0;
+    for (const int n = at_once(type); b + n <= n_blocks; b += n)
+        fused_blocks(type, R, n, rows + (size_t)b * size, ahead + (size_t)b * TG_PANEL * size, row_bytes, x + b,
+                     n_blocks, acc);
+    for (; b < n_blocks; b++)
+        fused_blocks(type, R, 1, rows + (size_t)b * size, ahead + (size_t)b * TG_PANEL * size, row_bytes, x + b,
+                     n_blocks, acc);
     for (int r = 0; r < R; r++)
         put(p, r, first_out, n_valid, acc[r]);
 }

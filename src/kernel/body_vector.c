@@ -133,6 +133,31 @@ static void add(const float *x, int n, float *out)
         store(out, i, n, vf_add(load(out, i, n), load(x, i, n)));
 }
 
+static void scale(float by, int n, float *x)
+{
+    FOR_EACH (i, n)
+        store(x, i, n, vf_mul(load(x, i, n), vf_set1(by)));
+}
+
+/* Plain loops: compilers make vectors of both, and know better how to take neighbours apart. */
+static void rotate(float *restrict x, const float *restrict cosine, const float *restrict sine, int n,
+                   bool neighbours, float by)
+{
+    if (neighbours) {
+        for (int i = 0; i < n; i++) {
+            float a = x[2 * i], b = x[2 * i + 1];
+            x[2 * i] = (a * cosine[i] - b * sine[i]) * by;
+            x[2 * i + 1] = (b * cosine[i] + a * sine[i]) * by;
+        }
+        return;
+    }
+    for (int i = 0; i < n; i++) {
+        float a = x[i], b = x[i + n];
+        x[i] = (a * cosine[i] - b * sine[i]) * by;
+        x[i + n] = (b * cosine[i] + a * sine[i]) * by;
+    }
+}
+
 static float exps(const float *x, float max, float scale, int n, float *out)
 {
     vf sum = vf_zero();
@@ -175,6 +200,8 @@ const tg_vector_kernels TG_ISA_SYMBOL(tg_vector_kernels) = {
     .layer_norm = layer_norm,
     .activate = activate,
     .add = add,
+    .rotate = rotate,
+    .scale = scale,
     .exps = exps,
     .finite = all_finite,
     .read_all = read_all,

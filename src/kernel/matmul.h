@@ -63,6 +63,14 @@ void tg_quantize_row(const float *x, int n, tg_q8 *out);
 void tg_matmul(const tg_worker *w, const tg_rows *x, const tg_product *products, int n_products,
                tg_matmul_mode mode);
 
+/* The same of products with the same n_out, cut into parts across all of them: as soon as the outputs
+ * `first` .. first + n - 1 of the batch rows `row` .. row + n_rows - 1 of every product are there,
+ * then(arg, row, n_rows, first, n) may go on with them. `first` is a multiple of 32, and so is n but at the
+ * end. */
+typedef void (*tg_matmul_then)(void *arg, int row, int n_rows, int first, int n);
+void tg_matmul_together(const tg_worker *w, const tg_rows *x, const tg_product *products, int n_products,
+                        tg_matmul_mode mode, tg_matmul_then then, void *arg);
+
 /* Row `i` of a matrix as float32 (embedding look-up). */
 void tg_matrix_row(const tg_matrix *w, int i, float *out);
 

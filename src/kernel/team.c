@@ -18,14 +18,16 @@
 #endif
 
 /* How many units of a thread's share are taken: above them, in the high half, the generation that they
- * were counted in, so that nobody needs to set the counters back. */
+ * were counted in, so that nobody needs to set the counters back. And, for the thread alone, what it took
+ * and has not done yet. */
 typedef struct share {
     _Alignas(64) _Atomic uint64_t taken;
+    _Alignas(64) size_t next, end;
+    uint64_t generation;
 } share;
 
 struct tg_team {
     int n_threads;
-    int n_running; /* size of the current program */
     int spins;     /* before a waiting thread sleeps */
     size_t scratch_bytes;
     char *scratch; /* [n_threads][scratch_bytes] */
@@ -180,9 +182,6 @@ void tg_team_run(tg_team *team, void (*fn)(const tg_worker *worker, void *arg), 
 #pragma omp parallel num_threads(team->n_threads)
     {
         int rank = omp_get_thread_num(), size = omp_get_num_threads();
-        if (rank == 0)
-            team->n_running = size;
-#pragma omp barrier
         tg_worker w = {team, rank, size, team->scratch + team->scratch_bytes * (size_t)rank};
         unsigned long saved = flush_subnormals();
         fn(&w, arg);
@@ -199,20 +198,20 @@ static void relax(void)
 #endif
 }
 
-void tg_barrier(const tg_worker *w)
+/* Everyone has arrived: lets them go. */
+static void open_barrier(tg_team *t, unsigned generation)
 {
-    tg_team *t = w->team;
-    unsigned generation = atomic_load_explicit(&t->generation, memory_order_relaxed);
-    if (atomic_fetch_add(&t->n_arrived, 1) == w->size - 1) {
-        atomic_store_explicit(&t->n_arrived, 0, memory_order_relaxed);
-        atomic_store(&t->generation, generation + 1);
-        if (atomic_load(&t->n_sleeping)) {
-            pthread_mutex_lock(&t->lock);
-            pthread_cond_broadcast(&t->open);
-            pthread_mutex_unlock(&t->lock);
-        }
-        return;
+    atomic_store_explicit(&t->n_arrived, 0, memory_order_relaxed);
+    atomic_store(&t->generation, generation + 1);
+    if (atomic_load(&t->n_sleeping)) {
+        pthread_mutex_lock(&t->lock);
+        pthread_cond_broadcast(&t->open);
+        pthread_mutex_unlock(&t->lock);
     }
+}
+
+static void wait_for(tg_team *t, unsigned generation)
+{
     for (int i = 0; i < t->spins; i++) {
         if (atomic_load_explicit(&t->generation, memory_order_acquire) != generation)
             return;
@@ -228,18 +227,52 @@ void tg_barrier(const tg_worker *w)
     pthread_mutex_unlock(&t->lock);
 }
 
-/* The next of n_units in a thread's share; false when none is left. */
-static bool take_of(share *s, uint64_t generation, size_t n_units, size_t *unit)
+static void meet(const tg_worker *w, size_t n_units, void (*fn)(void *arg, size_t unit), void *arg)
 {
-    uint64_t seen = atomic_load_explicit(&s->taken, memory_order_relaxed), next;
+    tg_team *t = w->team;
+    unsigned generation = atomic_load_explicit(&t->generation, memory_order_relaxed);
+    if (atomic_fetch_add(&t->n_arrived, 1) == w->size - 1) {
+        for (size_t unit = 0; unit < n_units; unit++)
+            fn(arg, unit);
+        open_barrier(t, generation);
+    } else {
+        wait_for(t, generation);
+    }
+}
+
+void tg_barrier(const tg_worker *w)
+{
+    meet(w, 0, NULL, NULL);
+}
+
+void tg_meet(const tg_worker *w, size_t n_units, void (*fn)(void *arg, size_t unit), void *arg)
+{
+    enum { FEW = 4 };
+    if (n_units <= FEW) {
+        meet(w, n_units, fn, arg);
+        return;
+    }
+    tg_barrier(w);
+    for (size_t unit; (unit = tg_take(w, n_units)) < n_units;)
+        fn(arg, unit);
+    tg_barrier(w);
+}
+
+/* Takes a run of the n_units in a thread's share, for `mine`: a quarter of what is left, since each taking
+ * waits for all loads before it, and a long run of a thread that is held up would hold up the others. */
+static bool take_run(share *s, uint64_t generation, size_t first, size_t n_units, share *mine)
+{
+    uint64_t seen = atomic_load_explicit(&s->taken, memory_order_relaxed), taken, run;
     do {
-        uint64_t taken = seen >> 32 == generation ? seen & UINT32_MAX : 0;
+        taken = seen >> 32 == generation ? seen & UINT32_MAX : 0;
         if (taken >= n_units)
             return false;
-        *unit = taken;
-        next = generation << 32 | (taken + 1);
-    } while (!atomic_compare_exchange_weak_explicit(&s->taken, &seen, next, memory_order_relaxed,
-                                                    memory_order_relaxed));
+        run = (n_units - taken + 3) / 4;
+    } while (!atomic_compare_exchange_weak_explicit(&s->taken, &seen, generation << 32 | (taken + run),
+                                                    memory_order_relaxed, memory_order_relaxed));
+    mine->generation = generation;
+    mine->next = first + taken;
+    mine->end = first + taken + run;
     return true;
 }
 
@@ -247,12 +280,15 @@ size_t tg_take(const tg_worker *w, size_t n_units)
 {
     enum { SHARES_MAX = 4 }; /* looked into: in a large team, to look into all would take longer than to wait */
     tg_team *t = w->team;
+    share *mine = &t->share[w->rank];
     uint64_t generation = atomic_load_explicit(&t->generation, memory_order_relaxed);
+    if (mine->generation == generation && mine->next < mine->end)
+        return mine->next++;
     for (int i = 0; i < w->size && i < SHARES_MAX; i++) {
-        size_t rank = (size_t)((w->rank + i) % w->size), size = (size_t)w->size, unit;
+        size_t rank = (size_t)((w->rank + i) % w->size), size = (size_t)w->size;
         size_t first = n_units * rank / size, end = n_units * (rank + 1) / size;
-        if (take_of(&t->share[rank], generation, end - first, &unit))
-            return first + unit;
+        if (take_run(&t->share[rank], generation, first, end - first, mine))
+            return mine->next++;
     }
     return n_units;
 }

@@ -33,6 +33,11 @@ void tg_team_run(tg_team *team, void (*fn)(const tg_worker *worker, void *arg), 
 /* All threads meet; work is counted anew. Spins a while, then sleeps. */
 void tg_barrier(const tg_worker *w);
 
+/* All threads meet, fn(arg, unit) is done for each unit 0 .. n_units - 1, and they meet again. A few units
+ * are done by the last thread to arrive, while the others wait, for less than a second barrier takes. All
+ * callers name the same. */
+void tg_meet(const tg_worker *w, size_t n_units, void (*fn)(void *arg, size_t unit), void *arg);
+
 /* A unit of work since the last barrier, of 0 .. n_units - 1, each handed out once; n_units when no more are
  * to be had. Every caller names the same n_units, below 2^32. A thread gets its own contiguous share in
  * ascending order, so that it reads memory as a stream, and then what others have left of theirs. Which

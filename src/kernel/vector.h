@@ -22,6 +22,10 @@ typedef struct tg_vector_kernels {
     /* out[n] = act(x) * up; up may be NULL. out may be x. */
     void (*activate)(tg_act act, const float *x, const float *up, int n, float *out);
     void (*add)(const float *x, int n, float *out); /* out += x */
+    /* Turns n pairs (a, b) of x by angles and multiplies them by `scale`: a = (a cos - b sin) * scale,
+     * b = (b cos + a sin) * scale. The pairs are x[2i], x[2i + 1] if `neighbours`, else x[i], x[i + n]. */
+    void (*rotate)(float *x, const float *cosine, const float *sine, int n, bool neighbours, float scale);
+    void (*scale)(float by, int n, float *x); /* x *= by */
     /* out[n] = e^((x - max) * scale); returns their sum. out may be x. */
     float (*exps)(const float *x, float max, float scale, int n, float *out);
     bool (*finite)(const float *x, int n);

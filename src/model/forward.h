@@ -43,9 +43,9 @@ typedef struct tg_forward {
     tg_q8 *in_q;         /* the same in 8-bit blocks */
     float *q, *k, *v;    /* [n][n_head * head_dim], [n][n_head_kv * head_dim] twice */
     float *gate, *up;    /* [n][n_ff]; up becomes act(gate) * up in place */
-    tg_q8 *ff_q;         /* [n][n_ff / 32] */
+    tg_q8 *ff_q;         /* [n][n_ff / 32]: up in 8-bit blocks */
     float *cosine, *sine; /* [n][n_rot / 2] */
-    float *partial;      /* attention's partial states */
+    void *partial;       /* what attention's threads leave each other */
     float *head_f;       /* what the output projection reads: [TG_HEAD_ROWS][n_embd] */
     tg_q8 *head_q;
     float *logits;       /* [TG_HEAD_ROWS][n_vocab] */

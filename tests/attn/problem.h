@@ -149,7 +149,7 @@ static inline problem problem_make(sizes s, float spread)
     p.a.n_head = s.n_head;
     p.a.q = p.q;
     p.a.out = malloc(out_floats(&p) * sizeof(float));
-    p.a.partial = malloc(tg_attn_partial_floats(s.n_head, s.head_dim) * sizeof(float));
+    p.a.partial = calloc(1, tg_attn_partial_bytes(s.n_head, s.head_dim));
     return p;
 }
 
