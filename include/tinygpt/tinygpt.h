@@ -206,6 +206,39 @@ tg_status tg_eval(tg_session *session, const tg_batch *batch, tg_logits_sink sin
 /* Safe in a signal handler: a running tg_eval ends with TG_E_STOPPED at the next layer. */
 void tg_session_interrupt(tg_session *session);
 
+/* ---- What the machine can do ------------------------------------------------------------- */
+
+/* Rates of n_threads threads together, each the best of a few runs of a loop that does nothing else.
+ * Measuring takes part of a second, and memory for a while: 512 MiB, or less where memory is short. */
+typedef struct tg_machine {
+    int n_threads;
+    double read_bytes_per_s; /* from memory */
+    double f32_flops;        /* multiply-adds of float32 in registers, a second; each counts two */
+    double int8_ops;         /* the same of 8-bit integers, by the instruction of quantised products */
+} tg_machine;
+
+tg_status tg_machine_measure(int n_threads, tg_machine *machine, tg_error *err); /* 0: as sessions have it */
+
+/* Reads once, by the session's threads in a loop that does nothing else, what evaluating one more token
+ * of the sequence would read: the matrices and vectors of every layer, the output matrix (of the token
+ * embedding no more), and the keys and values that the token attends to, in whole groups of 16. No
+ * evaluation can take less time than that. */
+typedef struct tg_read {
+    uint64_t weight_bytes, kv_bytes;
+    double seconds;
+} tg_read;
+
+tg_status tg_session_read(tg_session *session, int seq, tg_read *read, tg_error *err);
+
+/* The operations, two a multiply-add, that evaluating n_tokens behind n_past others of a sequence takes
+ * with the logits of the last: products with 8-bit activations, and those in float32, attention's
+ * among them. */
+typedef struct tg_work {
+    uint64_t f32_flops, int8_ops;
+} tg_work;
+
+void tg_session_work(const tg_session *session, int n_past, int n_tokens, tg_work *work);
+
 /* ---- Sampling ---------------------------------------------------------------------------- */
 
 typedef struct tg_sampler tg_sampler;

@@ -194,6 +194,48 @@ static unsigned read_all(const void *p, size_t n_bytes)
     return all;
 }
 
+/* Independent chains: as many as keep the pipes full (two of them, four or five cycles deep), and as fit
+ * the registers. An AVX2 dot product needs fewer, for its products are no part of the chain, and more
+ * registers beside them. */
+#if TG_ISA_LEVEL == TG_ISA_avx512
+enum { F32_CHAINS = 16, INT8_CHAINS = 16 };
+#elif TG_ISA_LEVEL == TG_ISA_avx2
+enum { F32_CHAINS = 6, INT8_CHAINS = 4 };
+#else
+enum { F32_CHAINS = 1, INT8_CHAINS = 1 };
+#endif
+
+static size_t f32_rounds(size_t n)
+{
+    vf acc[F32_CHAINS], x = vf_set1(0.5f), y = vf_set1(0.25f);
+    vi end;
+    for (int k = 0; k < F32_CHAINS; k++)
+        acc[k] = vf_zero();
+    for (size_t i = 0; i < n; i++)
+        for (int k = 0; k < F32_CHAINS; k++)
+            acc[k] = vf_fma(x, y, acc[k]);
+    for (int k = 0; k < F32_CHAINS; k++) {
+        memcpy(&end, &acc[k], sizeof end);
+        vi_hide(end);
+    }
+    return n * F32_CHAINS * VLEN * 2;
+}
+
+static size_t int8_rounds(size_t n)
+{
+    vi acc[INT8_CHAINS], codes = vi_set1(0x01010101);
+    for (int k = 0; k < INT8_CHAINS; k++)
+        acc[k] = vi_set1(0);
+    for (size_t i = 0; i < n; i++)
+        for (int k = 0; k < INT8_CHAINS; k++) {
+            codes = vi_hide(codes); /* else AVX2's products would leave the loop */
+            acc[k] = vi_dot4(acc[k], codes, 0x01010101, 1);
+        }
+    for (int k = 0; k < INT8_CHAINS; k++)
+        vi_hide(acc[k]);
+    return n * INT8_CHAINS * VLEN * 4 * 2;
+}
+
 extern const tg_vector_kernels TG_ISA_SYMBOL(tg_vector_kernels);
 const tg_vector_kernels TG_ISA_SYMBOL(tg_vector_kernels) = {
     .rms_norm = rms_norm,
@@ -205,4 +247,6 @@ const tg_vector_kernels TG_ISA_SYMBOL(tg_vector_kernels) = {
     .exps = exps,
     .finite = all_finite,
     .read_all = read_all,
+    .f32_rounds = f32_rounds,
+    .int8_rounds = int8_rounds,
 };

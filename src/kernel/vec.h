@@ -155,6 +155,8 @@ VEC void vf_store_bf16(uint16_t *p, vf a)
 }
 /* a bit for each lane, set unless a <= b: for NaN too */
 VEC unsigned vf_not_le(vf a, vf b) { return _mm512_cmp_ps_mask(a, b, _CMP_NLE_UQ); }
+/* a, of which the compiler no longer knows where it came from, so that nothing is hoisted or left out */
+VEC vi vi_hide(vi a) { __asm__ volatile("" : "+v"(a)); return a; }
 
 #elif TG_ISA_LEVEL == TG_ISA_avx2
 /* ---- AVX2 -------------------------------------------------------------------------------- */
@@ -344,6 +346,7 @@ VEC unsigned vf_not_le(vf a, vf b)
     int h = _mm256_movemask_ps(_mm256_cmp_ps(a.h, b.h, _CMP_NLE_UQ));
     return (unsigned)(l | h << 8);
 }
+VEC vi vi_hide(vi a) { __asm__ volatile("" : "+x"(a.l), "+x"(a.h)); return a; }
 
 #else
 /* ---- plain C: the meaning ------------------------------------------------------------------ */
@@ -464,6 +467,7 @@ VEC float vf_hmax(vf a)
 }
 VEC float vf_first(vf a) { return a.f[0]; }
 VEC unsigned vf_not_le(vf a, vf b) { unsigned r = 0; LANES r |= (unsigned)!(a.f[i] <= b.f[i]) << i; return r; }
+VEC vi vi_hide(vi a) { __asm__ volatile("" : "+m"(a)); return a; }
 #undef LANES
 #endif
 

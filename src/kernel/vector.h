@@ -32,6 +32,10 @@ typedef struct tg_vector_kernels {
     /* Reads n_bytes, a multiple of 256, and does next to nothing with them: how fast can memory be read?
      * Returns their exclusive or, so that nobody can leave the reading out. */
     unsigned (*read_all)(const void *p, size_t n_bytes);
+    /* n rounds of multiply-adds that stay in registers, of float32 and of 8-bit integers by the matrix
+     * products' own instruction: how fast can be computed? Return the operations made, two each. */
+    size_t (*f32_rounds)(size_t n);
+    size_t (*int8_rounds)(size_t n);
 } tg_vector_kernels;
 
 const tg_vector_kernels *tg_vector(void);

@@ -9,6 +9,7 @@
 #include "kernel/blas.h"
 #include "kernel/isa.h"
 #include "session/kv.h"
+#include "session/measure.h"
 
 struct tg_session {
     const tg_weights *w;
@@ -354,4 +355,23 @@ tg_status tg_eval(tg_session *s, const tg_batch *batch, tg_logits_sink sink, voi
         s->interrupted = 0;
     }
     return status;
+}
+
+/* ---- measuring ------------------------------------------------------------------------------------- */
+
+static tg_reach reach(const tg_session *s)
+{
+    return (tg_reach){.window = s->forward.window, .keep = s->forward.keep};
+}
+
+tg_status tg_session_read(tg_session *s, int seq, tg_read *read, tg_error *err)
+{
+    if (!seq_exists(s, seq))
+        return no_such_seq(s, seq, err);
+    return tg_measure_read(s->team, s->w, &s->kv, seq, reach(s), read, err);
+}
+
+void tg_session_work(const tg_session *s, int n_past, int n_tokens, tg_work *work)
+{
+    tg_measure_work(s->w, s->forward.mode, reach(s), n_past, n_tokens, work);
 }

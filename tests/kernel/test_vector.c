@@ -131,6 +131,19 @@ static void softmax(void **state)
     }
 }
 
+/* Of the loops that measure the machine: they end, and count what they do. */
+static void rounds(void **state)
+{
+    (void)state;
+    assert_int_equal(tg_vector()->f32_rounds(0), 0);
+    assert_int_equal(tg_vector()->int8_rounds(0), 0);
+    size_t f32 = tg_vector()->f32_rounds(1), int8 = tg_vector()->int8_rounds(1);
+    assert_true(f32 > 0 && f32 % 32 == 0); /* 16 lanes, two operations */
+    assert_true(int8 > 0 && int8 % 128 == 0);
+    assert_int_equal(tg_vector()->f32_rounds(1000), 1000 * f32);
+    assert_int_equal(tg_vector()->int8_rounds(1000), 1000 * int8);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -138,6 +151,7 @@ int main(void)
         cmocka_unit_test(activations),
         cmocka_unit_test(exponentials),
         cmocka_unit_test(softmax),
+        cmocka_unit_test(rounds),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
