@@ -223,13 +223,14 @@ static size_t f32_rounds(size_t n)
 
 static size_t int8_rounds(size_t n)
 {
-    vi acc[INT8_CHAINS], codes = vi_set1(0x01010101);
+    static const int8_t ones[4] = {1, 1, 1, 1};
+    vi acc[INT8_CHAINS], codes = vi_all(ones);
     for (int k = 0; k < INT8_CHAINS; k++)
         acc[k] = vi_set1(0);
     for (size_t i = 0; i < n; i++)
         for (int k = 0; k < INT8_CHAINS; k++) {
             codes = vi_hide(codes); /* else AVX2's products would leave the loop */
-            acc[k] = vi_dot4(acc[k], codes, 0x01010101, 1);
+            acc[k] = vi_dot4(acc[k], codes, ones, 1);
         }
     for (int k = 0; k < INT8_CHAINS; k++)
         vi_hide(acc[k]);

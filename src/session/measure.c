@@ -135,7 +135,8 @@ static void read_spans(const tg_worker *w, void *arg)
     spans *s = arg;
     const span *at = s->item;
     unsigned sum = 0;
-    for (size_t unit; (unit = tg_take(w)) < s->n_units;) {
+    for (size_t unit; (unit = tg_take(w, s->n_units)) < s->n_units;) {
+        at = unit < at->first_unit ? s->item : at; /* what another thread left lies behind us */
         while (at + 1 < s->item + s->n && unit >= at[1].first_unit)
             at++;
         size_t from = (unit - at->first_unit) * UNIT, left = at->n_bytes - from;
@@ -299,7 +300,7 @@ static void touch(const tg_worker *w, void *arg)
 {
     const spans *s = arg;
     enum { PAGE = 4096 };
-    for (size_t unit; (unit = tg_take(w)) < s->n_units;)
+    for (size_t unit; (unit = tg_take(w, s->n_units)) < s->n_units;)
         for (size_t i = 0; i < UNIT; i += PAGE)
             ((volatile uint8_t *)(uintptr_t)s->item->at)[unit * UNIT + i] = 1;
 }
