@@ -189,20 +189,6 @@ static double rate(double n, double seconds)
     return n > 0 && seconds > 0 ? n / seconds : 0;
 }
 
-/* The peak of this process image; getrusage would count what the parent had before exec. */
-static double peak_mib(void)
-{
-    char line[128];
-    double kib = 0;
-    FILE *f = fopen("/proc/self/status", "re");
-    while (f && fgets(line, sizeof line, f))
-        if (!strncmp(line, "VmHWM:", 6))
-            kib = strtod(line + 6, NULL);
-    if (f)
-        fclose(f);
-    return kib / 1024;
-}
-
 static void tell_stats(const generation *g)
 {
     /* The prompt's evaluation yields the first token; each later one is an evaluation of its own.
@@ -213,7 +199,7 @@ static void tell_stats(const generation *g)
     tg_say_line("generated tokens: %d in %.3f s, %.1f tokens/s", g->n_generated, g->decode_seconds,
                 rate(n_decoded, g->decode_seconds));
     tg_say_line("first token:      %.3f s", g->prompt_seconds);
-    tg_say_line("peak memory:      %.1f MiB", peak_mib());
+    tg_say_line("peak memory:      %.1f MiB", (double)tg_engine_peak_bytes() / 1048576);
 }
 
 static void tell(const generation *g)

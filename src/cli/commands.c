@@ -11,6 +11,7 @@ const tg_command tg_commands[] = {
      tg_cmd_logits},
     {TG_CMD_INSPECT, "inspect", "MODEL", "describe a model and the memory it needs",
      tg_cmd_inspect},
+    {TG_CMD_BENCH, "bench", NULL, "measure speed, beside what the machine allows", tg_cmd_bench},
 };
 const int tg_n_commands = (int)(sizeof tg_commands / sizeof tg_commands[0]);
 

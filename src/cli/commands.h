@@ -14,7 +14,8 @@ enum {
     TG_CMD_TOKENIZE = 1 << 1,
     TG_CMD_LOGITS = 1 << 2,
     TG_CMD_INSPECT = 1 << 3,
-    TG_CMD_ALL = (1 << 4) - 1,
+    TG_CMD_BENCH = 1 << 4,
+    TG_CMD_ALL = (1 << 5) - 1,
 };
 
 typedef struct tg_command {
@@ -36,5 +37,6 @@ int tg_cmd_generate(const struct tg_options *opt, tg_error *err);
 int tg_cmd_tokenize(const struct tg_options *opt, tg_error *err);
 int tg_cmd_logits(const struct tg_options *opt, tg_error *err);
 int tg_cmd_inspect(const struct tg_options *opt, tg_error *err);
+int tg_cmd_bench(const struct tg_options *opt, tg_error *err);
 
 #endif

@@ -186,3 +186,25 @@ int tg_engine_session(tg_session **session, const tg_model *model, const tg_opti
                 (double)info.kv_bytes / 1048576, (double)info.scratch_bytes / 1048576);
     return TG_OK;
 }
+
+uint64_t tg_engine_peak_bytes(void)
+{
+    char line[128];
+    uint64_t kib = 0;
+    FILE *f = fopen("/proc/self/status", "re");
+    while (f && fgets(line, sizeof line, f))
+        if (!strncmp(line, "VmHWM:", 6))
+            kib = strtoull(line + 6, NULL, 10);
+    if (f)
+        fclose(f);
+    return kib * 1024;
+}
+
+void tg_engine_forget_peak(void)
+{
+    FILE *f = fopen("/proc/self/clear_refs", "we");
+    if (!f)
+        return;
+    fputs("5", f);
+    fclose(f);
+}

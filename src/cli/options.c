@@ -20,12 +20,15 @@
 #define TOK                            TG_CMD_TOKENIZE
 #define LOG                            TG_CMD_LOGITS
 #define INS                            TG_CMD_INSPECT
+#define BEN                            TG_CMD_BENCH
 #define FIELD(f)                       offsetof(tg_options, f)
 #define FLAG(f)                        TG_OPTION_FLAG, FIELD(f), NULL, 0, 0, NULL
 #define TEXT(f, arg)                   TG_OPTION_TEXT, FIELD(f), arg, 0, 0, NULL
 #define INT(f, arg, min, max, preset)  TG_OPTION_INT, FIELD(f), arg, min, max, preset
 #define REAL(f, arg, min, max, preset) TG_OPTION_REAL, FIELD(f), arg, min, max, preset
 #define CHOICE(f, words, preset)       TG_OPTION_CHOICE, FIELD(f), words, 0, 0, preset
+#define LIST(f, min, max, preset)      TG_OPTION_LIST, FIELD(f), "N,...", min, max, preset
+#define CHOICES(f, words, preset)      TG_OPTION_CHOICES, FIELD(f), words, 0, 0, preset
 
 /* clang-format off */
 const tg_option tg_option_table[] = {
@@ -71,6 +74,25 @@ const tg_option tg_option_table[] = {
     {"tensors", 0, INS, FLAG(tensors), "list the tensors too"},
     {"json", 0, TOK | INS, FLAG(json), "write JSON"},
 
+    {"n-prompt", 'p', BEN, LIST(n_prompts, 0, 1048576, "512"),
+     "tokens of a prompt to evaluate; 0: no such test. A list is 1,2,8, with ranges 1-8, 1-9+2 or "
+     "1-8*2, and all combinations of the lists are run"},
+    {"n-gen", 'n', BEN, LIST(n_gens, 0, 1048576, "128"),
+     "tokens to generate, one at a time; 0: no such test"},
+    {"n-depth", 'd', BEN, LIST(n_depths, 0, 1048576, "0"), "tokens in the cache before"},
+    {"repetitions", 'r', BEN, INT(n_repetitions, "N", 1, 1000, "5"), "runs of each test"},
+    {"output", 'o', BEN, CHOICE(table, "md|csv|json|jsonl", "md"),
+     "the format, as llama-bench has it (and not a file, as logits has it)"},
+    {"no-warmup", 0, BEN, FLAG(no_warmup), "no run before those that count"},
+    {"threads", 't', BEN, LIST(thread_counts, 0, 512, NULL),
+     "threads; 0 or absent: OMP_NUM_THREADS, else one per core that may be used"},
+    {"batch", 'b', BEN, LIST(batches, 1, 65536, "512"), "prompt tokens computed at once"},
+    {"kv-type", 0, BEN, CHOICES(kv_types, "f32|f16|bf16|q8_0", "f16"),
+     "number formats of the cached keys and values, separated by commas"},
+    {"kv-type-k", 0, BEN, CHOICES(kv_types_k, "f32|f16|bf16|q8_0", NULL), "those of the keys alone"},
+    {"kv-type-v", 0, BEN, CHOICES(kv_types_v, "f32|f16|bf16|q8_0", NULL),
+     "those of the values alone"},
+
     {"context", 'c', GEN | LOG | INS, INT(n_ctx, "N", 1, 1048576, NULL),
      "positions that the cache holds; by default what the run needs, rounded up to 256, but at most "
      "what the model was trained for"},
@@ -88,10 +110,10 @@ const tg_option tg_option_table[] = {
      "attend to the last N positions only; absent: as the model has it"},
     {"keep", 0, GEN | LOG, INT(keep, "N", 0, 1048576, NULL),
      "under a window, attend to the first N positions as well"},
-    {"attention", 0, GEN | LOG, TEXT(attention, "NAME"),
+    {"attention", 0, GEN | LOG | BEN, TEXT(attention, "NAME"),
      "the attention algorithm, for comparison; help lists them (default auto)"},
-    {"precise", 0, GEN | LOG | INS, FLAG(precise), "keep activations in float32 on quantised weights"},
-    {"blas", 0, GEN | LOG, CHOICE(blas, "on|off", "on"),
+    {"precise", 0, GEN | LOG | INS | BEN, FLAG(precise), "keep activations in float32 on quantised weights"},
+    {"blas", 0, GEN | LOG | BEN, CHOICE(blas, "on|off", "on"),
      "off: float weights give the same bits for any batch size"},
 
     {"model", 'm', TG_CMD_ALL, TEXT(model, "MODEL"),
@@ -210,7 +232,7 @@ const char *tg_options_nearest(const char *typed, const char *const *names, int 
 /* ---- parsing ----------------------------------------------------------------------------------
  */
 
-enum { RANGE_BYTES = 80 };
+enum { RANGE_BYTES = 120 };
 
 /* What a number may be: "0 to 1". */
 static const char *limits(const tg_option *o, char *text)
@@ -218,7 +240,7 @@ static const char *limits(const tg_option *o, char *text)
     if (o->kind == TG_OPTION_SEED)
         snprintf(text, RANGE_BYTES, "0 to %" PRIu64, UINT64_MAX);
     else
-        snprintf(text, RANGE_BYTES, o->kind == TG_OPTION_INT ? "%.0f to %.0f" : "%g to %g", o->min,
+        snprintf(text, RANGE_BYTES, o->kind == TG_OPTION_REAL ? "%g to %g" : "%.0f to %.0f", o->min,
                  o->max);
     return text;
 }
@@ -229,6 +251,11 @@ static const char *describe(const tg_option *o, char *text)
     char range[RANGE_BYTES];
     if (o->kind == TG_OPTION_CHOICE)
         snprintf(text, RANGE_BYTES, "one of %s", o->arg);
+    else if (o->kind == TG_OPTION_CHOICES)
+        snprintf(text, RANGE_BYTES, "a list, separated by commas, of %s", o->arg);
+    else if (o->kind == TG_OPTION_LIST)
+        snprintf(text, RANGE_BYTES, "a list (1,2 or 1-8 or 1-9+2 or 1-8*2) of up to %d from %.40s",
+                 TG_LIST_MAX, limits(o, range));
     else if (o->kind == TG_OPTION_REAL)
         snprintf(text, RANGE_BYTES, "a number from %.40s", limits(o, range));
     else if (o->kind == TG_OPTION_INT || o->kind == TG_OPTION_SEED)
@@ -238,9 +265,8 @@ static const char *describe(const tg_option *o, char *text)
     return text;
 }
 
-static int word_index(const char *words, const char *word)
+static int word_index(const char *words, const char *word, size_t len)
 {
-    size_t len = strlen(word);
     for (int i = 0;; i++) {
         size_t n = strcspn(words, "|");
         if (n == len && !strncmp(words, word, n))
@@ -248,6 +274,73 @@ static int word_index(const char *words, const char *word)
         if (!words[n])
             return -1;
         words += n + 1;
+    }
+}
+
+static bool append(tg_list *list, int64_t value)
+{
+    if (list->n == TG_LIST_MAX)
+        return false;
+    list->value[list->n++] = (int)value;
+    return true;
+}
+
+/* A number at *text, which moves behind it. */
+static bool scan_number(const char **text, int64_t min, int64_t max, int64_t *value)
+{
+    char digits[24];
+    size_t n = count_digits(*text);
+    if (n >= sizeof digits)
+        return false;
+    snprintf(digits, sizeof digits, "%.*s", (int)n, *text);
+    *text += n;
+    return tg_number_int(digits, min, max, value);
+}
+
+/* first, first-last, first-last+step or first-last*factor. */
+static bool append_range(tg_list *list, const tg_option *o, const char **text)
+{
+    int64_t min = (int64_t)o->min, max = (int64_t)o->max, first, last, step = 1;
+    char how = '+';
+    if (!scan_number(text, min, max, &first))
+        return false;
+    last = first;
+    if (**text == '-') {
+        ++*text;
+        if (!scan_number(text, first, max, &last))
+            return false;
+        if (**text == '+' || **text == '*') {
+            how = *(*text)++;
+            if (!scan_number(text, how == '*' ? 2 : 1, max, &step))
+                return false;
+        }
+    }
+    if (how == '*' && first == 0)
+        return false; /* it would never grow */
+    for (; first <= last; first = how == '*' ? first * step : first + step)
+        if (!append(list, first))
+            return false;
+    return true;
+}
+
+static bool append_all(tg_list *list, const tg_option *o, const char *text)
+{
+    if (!list->given)
+        list->n = 0;
+    list->given = true;
+    for (;; text++) {
+        if (o->kind == TG_OPTION_LIST) {
+            if (!append_range(list, o, &text))
+                return false;
+        } else {
+            size_t len = strcspn(text, ",");
+            int word = word_index(o->arg, text, len);
+            if (word < 0 || !append(list, word))
+                return false;
+            text += len;
+        }
+        if (*text != ',')
+            return *text == '\0';
     }
 }
 
@@ -274,8 +367,11 @@ static bool set(tg_options *opt, const tg_option *o, const char *text)
         opt->seed_given = true;
         return tg_number_u64(text, field);
     case TG_OPTION_CHOICE:
-        *(int *)field = word_index(o->arg, text);
+        *(int *)field = word_index(o->arg, text, strlen(text));
         return *(int *)field >= 0;
+    case TG_OPTION_LIST:
+    case TG_OPTION_CHOICES:
+        return append_all(field, o, text);
     }
     return false;
 }
@@ -284,12 +380,15 @@ static void set_presets(tg_options *opt, unsigned command)
 {
     for (int i = 0; i < N_OPTIONS; i++) {
         const tg_option *o = &tg_option_table[i];
+        void *field = (char *)opt + o->field;
         if (!(o->commands & command))
             continue;
         if (o->preset)
             set(opt, o, o->preset);
         else if (o->kind == TG_OPTION_CHOICE)
-            *(int *)((char *)opt + o->field) = -1;
+            *(int *)field = -1;
+        if (o->kind == TG_OPTION_LIST || o->kind == TG_OPTION_CHOICES)
+            ((tg_list *)field)->given = false;
     }
 }
 
@@ -480,7 +579,7 @@ static void put_wrapped(tg_output *out, int column, const char *text)
 static void put_option(tg_output *out, const tg_option *o)
 {
     char left[64], text[400], range[RANGE_BYTES];
-    bool ranged = o->kind == TG_OPTION_INT || o->kind == TG_OPTION_REAL;
+    bool ranged = o->kind == TG_OPTION_INT || o->kind == TG_OPTION_REAL || o->kind == TG_OPTION_LIST;
     int n = o->letter ? snprintf(left, sizeof left, "  -%c, --%s", o->letter, o->name)
                       : snprintf(left, sizeof left, "      --%s", o->name);
     if (o->arg)

@@ -6,6 +6,14 @@
 #include "cli/commands.h"
 #include "cli/output.h"
 
+/* The values of an option that takes several. */
+enum { TG_LIST_MAX = 64 };
+typedef struct tg_list {
+    int n;
+    bool given; /* by the command line: a preset gives way, later ones are added */
+    int value[TG_LIST_MAX];
+} tg_list;
+
 /* What the command line said, defaults filled in. Strings are borrowed from argv. */
 typedef struct tg_options {
     const tg_command *command;
@@ -51,10 +59,18 @@ typedef struct tg_options {
     /* inspect */
     bool tensors;
 
+    /* bench */
+    tg_list n_prompts, n_gens, n_depths, thread_counts, batches;
+    tg_list kv_types, kv_types_k, kv_types_v; /* tg_kv_type; the last two empty when not given */
+    int n_repetitions;
+    int table; /* TG_TABLE_... */
+    bool no_warmup;
+
     bool json; /* tokenize, inspect */
 } tg_options;
 
 enum { TG_FORMAT_TEXT, TG_FORMAT_JSON, TG_FORMAT_NPY }; /* in the order of the table's words */
+enum { TG_TABLE_MD, TG_TABLE_CSV, TG_TABLE_JSON, TG_TABLE_JSONL };
 
 typedef enum tg_option_kind {
     TG_OPTION_FLAG,   /* bool */
@@ -63,6 +79,8 @@ typedef enum tg_option_kind {
     TG_OPTION_SEED,   /* uint64_t, and a bool seed_given */
     TG_OPTION_TEXT,   /* const char * */
     TG_OPTION_CHOICE, /* int, the index of the word; -1 when absent without a default */
+    TG_OPTION_LIST,    /* tg_list of numbers: 1,2,8, and ranges: 1-8, 1-9+2, 1-8*2; repeating adds */
+    TG_OPTION_CHOICES, /* tg_list of indices of words, separated by commas */
 } tg_option_kind;
 
 typedef struct tg_option {
@@ -71,7 +89,7 @@ typedef struct tg_option {
     unsigned commands;
     tg_option_kind kind;
     size_t field;       /* its offset in tg_options */
-    const char *arg;    /* help's word for the argument; of a choice, the words it takes: a|b|c */
+    const char *arg;    /* help's word for the argument; of choices, the words they take: a|b|c */
     double min, max;    /* of numbers, both allowed */
     const char *preset; /* the default, as it would be typed; NULL: absent, and the field zero */
     const char *help;

@@ -25,6 +25,11 @@ static int parse(tg_options *opt, tg_error *err, const char *command, int n,
     parse(&opt, &err, command, (int)(sizeof(const char *[]){__VA_ARGS__} / sizeof(char *)),        \
           (const char *[]){__VA_ARGS__})
 
+static bool is_numeric(const tg_option *o)
+{
+    return o->kind == TG_OPTION_INT || o->kind == TG_OPTION_REAL || o->kind == TG_OPTION_LIST;
+}
+
 /* ---- the table --------------------------------------------------------------------------------
  */
 
@@ -38,7 +43,7 @@ static void test_rows_are_sound(void **state)
         assert_true(o->field < sizeof(tg_options));
         assert_true(strlen(o->help) > 0);
         assert_int_equal(o->kind == TG_OPTION_FLAG, o->arg == NULL);
-        if (o->kind == TG_OPTION_INT || o->kind == TG_OPTION_REAL)
+        if (is_numeric(o))
             assert_true(o->min < o->max);
     }
 }
@@ -68,9 +73,9 @@ static void test_every_row_parses(void **state)
             char word[160], value[64] = "0";
             if (!(o->commands & tg_commands[c].bit))
                 continue;
-            if (o->kind == TG_OPTION_INT || o->kind == TG_OPTION_REAL)
+            if (is_numeric(o))
                 snprintf(value, sizeof value, "%.0f", o->max);
-            else if (o->kind == TG_OPTION_CHOICE)
+            else if (o->kind == TG_OPTION_CHOICE || o->kind == TG_OPTION_CHOICES)
                 snprintf(value, sizeof value, "%.*s", (int)strcspn(o->arg, "|"), o->arg);
             if (o->kind == TG_OPTION_FLAG)
                 snprintf(word, sizeof word, "--%s", o->name);
@@ -93,7 +98,7 @@ static void test_ranges_are_kept(void **state)
     for (int i = 0; i < tg_n_options; i++) {
         const tg_option *o = &tg_option_table[i];
         const char *command = "generate";
-        if (o->kind != TG_OPTION_INT && o->kind != TG_OPTION_REAL)
+        if (!is_numeric(o))
             continue;
         for (int c = 0; c < tg_n_commands; c++)
             if (o->commands & tg_commands[c].bit)
@@ -103,7 +108,7 @@ static void test_ranges_are_kept(void **state)
             char word[64], range[64];
             snprintf(word, sizeof word, "--%s=%.0f", o->name, past[side]);
             snprintf(range, sizeof range,
-                     o->kind == TG_OPTION_INT ? "from %.0f to %.0f" : "from %g to %g", o->min,
+                     o->kind == TG_OPTION_REAL ? "from %g to %g" : "from %.0f to %.0f", o->min,
                      o->max);
             assert_int_equal(PARSE(command, word), TG_E_USAGE);
             assert_non_null(strstr(err.message, range));
@@ -209,6 +214,74 @@ static void test_errors(void **state)
     }
 }
 
+/* ---- lists ------------------------------------------------------------------------------------
+ */
+
+static void assert_list(const tg_list *list, int n, const int *values)
+{
+    assert_int_equal(list->n, n);
+    assert_memory_equal(list->value, values, (size_t)n * sizeof *values);
+}
+
+#define LIST_IS(list, ...)                                                                         \
+    assert_list(&(list), (int)(sizeof(int[]){__VA_ARGS__} / sizeof(int)), (const int[]){__VA_ARGS__})
+
+static void test_lists(void **state)
+{
+    tg_options opt;
+    tg_error err;
+    (void)state;
+    assert_int_equal(parse(&opt, &err, "bench", 0, NULL), TG_OK);
+    LIST_IS(opt.n_prompts, 512);
+    LIST_IS(opt.n_gens, 128);
+    LIST_IS(opt.n_depths, 0);
+    LIST_IS(opt.batches, 512);
+    LIST_IS(opt.kv_types, TG_KV_F16);
+    assert_int_equal(opt.thread_counts.n, 0);
+    assert_int_equal(opt.kv_types_k.n, 0);
+
+    assert_int_equal(PARSE("bench", "-p", "1,2,8", "-n", "0", "-d0-3,7", "-t", "1-7+3"), TG_OK);
+    LIST_IS(opt.n_prompts, 1, 2, 8);
+    LIST_IS(opt.n_gens, 0);
+    LIST_IS(opt.n_depths, 0, 1, 2, 3, 7);
+    LIST_IS(opt.thread_counts, 1, 4, 7);
+    assert_int_equal(PARSE("bench", "-b", "1-100*4,5-5", "--kv-type", "q8_0,f32", "-b=9"), TG_E_USAGE);
+    assert_int_equal(PARSE("bench", "-b", "1-100*4,5-5", "--kv-type", "q8_0,f32", "-b", "9"), TG_OK);
+    LIST_IS(opt.batches, 1, 4, 16, 64, 5, 9); /* given again: more of them */
+    LIST_IS(opt.kv_types, TG_KV_Q8_0, TG_KV_F32);
+    assert_int_equal(PARSE("bench", "-p", "1-64", "-d", "1048576"), TG_OK);
+    assert_int_equal(opt.n_prompts.n, TG_LIST_MAX);
+    assert_int_equal(opt.n_prompts.value[TG_LIST_MAX - 1], TG_LIST_MAX);
+}
+
+static void test_bad_lists(void **state)
+{
+    static const char *const numbers[] = {
+        "",      ",",     "1,",    ",1",   "1,,2",  "a",     "1-",    "-1",    "1-2-3", "4-2",
+        "1-9+",  "1-9+0", "1-9*",  "1-9*1", "1-9*0", "0-9*2", "1+2",  "1 2",   "1;2",   "513",
+        "1-513", "1.5",   "1-9/2", "1-65,", "00000000000000000000000000000001", "99999999999999999999",
+    };
+    static const char *const words[] = {"", ",", "f16,", "f8", "f16,f8", "f16|f32", "f16 f32", "F16"};
+    tg_options opt;
+    tg_error err;
+    (void)state;
+    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
+        char want[240];
+        if (PARSE("bench", "-t", numbers[i]) != TG_E_USAGE)
+            fail_msg("'%s' is taken", numbers[i]);
+        snprintf(want, sizeof want,
+                 "-t: '%s' is not a list (1,2 or 1-8 or 1-9+2 or 1-8*2) of up to 64 from 0 to 512",
+                 numbers[i]);
+        assert_string_equal(err.message, want);
+    }
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
+        assert_int_equal(PARSE("bench", "--kv-type", words[i]), TG_E_USAGE);
+        assert_non_null(strstr(err.message, "is not a list, separated by commas, of f32|f16|bf16|q8_0"));
+    }
+    assert_int_equal(PARSE("bench", "-p", "1-65"), TG_E_USAGE);
+    assert_int_equal(PARSE("bench", "-p", "1-64", "-p", "1"), TG_E_USAGE);
+}
+
 /* ---- numbers ----------------------------------------------------------------------------------
  */
 
@@ -309,6 +382,8 @@ int main(void)
         cmocka_unit_test(test_presets),
         cmocka_unit_test(test_forms),
         cmocka_unit_test(test_errors),
+        cmocka_unit_test(test_lists),
+        cmocka_unit_test(test_bad_lists),
         cmocka_unit_test(test_real_numbers),
         cmocka_unit_test(test_whole_numbers),
         cmocka_unit_test(test_nearest),
