@@ -124,9 +124,8 @@ $(BUILD)/tools/%: tools/%.c $(LIB)
 bench-attention: $(BUILD)/tools/attention-bench ## softmax and attention, each algorithm against its opponents
 	@$< -t 2 --csv $(BUILD)/attention.csv
 
-bench: tinygpt $(BUILD)/tools/attention-bench ## speed of decoding on the model that comes along, by one thread and by two
-	@for t in 1 2; do echo "threads: $$t" && ./tinygpt generate -q -t $$t --seed 1 -n 400 --ignore-eos \
-	 --stats "Once upon a time" >/dev/null || exit; done
+bench: tinygpt ## speed on the model that comes along, by one thread and by two
+	@./tinygpt bench -t 1,2
 
 format: ## lay out the sources by .clang-format
 	clang-format -i $(wildcard include/*/*.h src/*.c src/*/*.c src/*/*.h tests/*/*.c tests/*/*.h)
