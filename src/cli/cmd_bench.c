@@ -190,30 +190,20 @@ static int eval(test *t, int n, double *seconds, tg_error *err)
     return status;
 }
 
-/* The best of several readings: what the fastest plain loop does is the limit, and what disturbs the
- * machine for longer disturbs the test beside it as well. */
-static int best_read(const bench *b, tg_read *best, tg_error *err)
+enum { READINGS = 8 }; /* of what a token reads, in a repetition */
+
+/* The median of n readings in seconds, as a token of the repetition could not have been faster. */
+static double median_read(double *seconds, int n)
 {
-    enum { PASSES = 3 };
-    const double long_enough = 0.01;
-    double begun = tg_seconds();
-    for (int i = 0; (i < PASSES || tg_seconds() < begun + long_enough) && !stopped(b); i++) {
-        tg_read read;
-        int status = (int)tg_session_read(b->session, 0, &read, err);
-        if (status)
-            return status;
-        if (i == 0 || read.seconds < best->seconds)
-            *best = read;
-    }
-    return TG_OK;
+    return tg_bench_quantile(seconds, n, 0.5);
 }
 
-/* No token can be faster than its reading; half of them have been made. */
-static int limit_of_gen(test *t, double *seconds, tg_error *err)
+/* One reading, for the limit of the tokens around it. */
+static int read_once(test *t, double *seconds, tg_error *err)
 {
     tg_read read = {0};
-    int status = best_read(t->b, &read, err);
-    *seconds = read.seconds * t->row.n_gen;
+    int status = (int)tg_session_read(t->b->session, 0, &read, err);
+    *seconds = read.seconds;
     t->row.bytes_per_token = (double)(read.weight_bytes + read.kv_bytes);
     return status;
 }
@@ -221,15 +211,20 @@ static int limit_of_gen(test *t, double *seconds, tg_error *err)
 /* A prompt must be read once and multiplied through, whichever takes longer: a roofline. */
 static int limit_of_prompt(test *t, double *seconds, tg_error *err)
 {
-    tg_read read = {0};
+    double read[READINGS];
     tg_work work;
     const tg_machine *m = &t->row.machine;
-    int status = best_read(t->b, &read, err);
+    int status = TG_OK;
+    for (int i = 0; i < READINGS && !status; i++)
+        status = read_once(t, &read[i], err);
+    if (status)
+        return status;
     tg_session_work(t->b->session, t->row.n_depth, t->row.n_prompt, &work);
     double compute = (double)work.f32_flops / m->f32_flops + (double)work.int8_ops / m->int8_ops;
-    *seconds = compute > read.seconds ? compute : read.seconds;
-    t->row.bytes_per_token = (double)(read.weight_bytes + read.kv_bytes) / t->row.n_prompt;
-    return status;
+    double reading = median_read(read, READINGS);
+    *seconds = compute > reading ? compute : reading;
+    t->row.bytes_per_token /= t->row.n_prompt;
+    return TG_OK;
 }
 
 static int repeat_prompt(test *t, int i, tg_error *err)
@@ -239,20 +234,28 @@ static int repeat_prompt(test *t, int i, tg_error *err)
     return status ? status : limit_of_prompt(t, &t->row.limit_seconds[i], err);
 }
 
+/* The readings are spread over the tokens, the clock standing, so that both meet the same machine. */
 static int repeat_gen(test *t, int i, tg_error *err)
 {
-    int status = TG_OK, n = t->row.n_gen;
+    int status = TG_OK, n = t->row.n_gen, n_read = 0;
+    double read[READINGS], bytes = 0;
     t->row.seconds[i] = 0;
     for (int k = 0; k < n && !status && !stopped(t->b); k++) {
         double *seconds = &t->token[t->n_tokens++];
         *seconds = 0;
-        if (k == n / 2)
-            status = limit_of_gen(t, &t->row.limit_seconds[i], err);
+        if (n_read < READINGS && k >= (2 * n_read + 1) * n / (2 * READINGS)) {
+            status = read_once(t, &read[n_read++], err);
+            bytes += t->row.bytes_per_token;
+        }
         t->last = i == t->row.n_samples - 1 && k == n - 1;
         if (!status)
             status = eval(t, 1, seconds, err);
         t->row.seconds[i] += *seconds;
         tg_progress_show(&t->progress, "tokens", t->n_tokens, (int64_t)n * t->row.n_samples);
+    }
+    if (n_read > 0) {
+        t->row.limit_seconds[i] = median_read(read, n_read) * n;
+        t->row.bytes_per_token = bytes / n_read;
     }
     return status;
 }
