@@ -238,14 +238,14 @@ static int repeat_prompt(test *t, int i, tg_error *err)
 static int repeat_gen(test *t, int i, tg_error *err)
 {
     int status = TG_OK, n = t->row.n_gen, n_read = 0;
-    double read[READINGS], bytes = 0;
+    double read[READINGS], middle = 0;
     t->row.seconds[i] = 0;
     for (int k = 0; k < n && !status && !stopped(t->b); k++) {
         double *seconds = &t->token[t->n_tokens++];
         *seconds = 0;
         if (n_read < READINGS && k >= (2 * n_read + 1) * n / (2 * READINGS)) {
             status = read_once(t, &read[n_read++], err);
-            bytes += t->row.bytes_per_token;
+            middle = k <= n / 2 ? t->row.bytes_per_token : middle;
         }
         t->last = i == t->row.n_samples - 1 && k == n - 1;
         if (!status)
@@ -253,10 +253,9 @@ static int repeat_gen(test *t, int i, tg_error *err)
         t->row.seconds[i] += *seconds;
         tg_progress_show(&t->progress, "tokens", t->n_tokens, (int64_t)n * t->row.n_samples);
     }
-    if (n_read > 0) {
+    if (n_read > 0)
         t->row.limit_seconds[i] = median_read(read, n_read) * n;
-        t->row.bytes_per_token = bytes / n_read;
-    }
+    t->row.bytes_per_token = middle;
     return status;
 }
 
