@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/memory.h"
@@ -28,7 +29,7 @@ typedef struct share {
 
 struct tg_team {
     int n_threads;
-    int spins;     /* before a waiting thread sleeps */
+    int64_t patience; /* nanoseconds before a waiting thread sleeps */
     size_t scratch_bytes;
     char *scratch; /* [n_threads][scratch_bytes] */
     share *share;  /* [n_threads] */
@@ -125,7 +126,7 @@ tg_status tg_team_create(tg_team **team, int n_threads, size_t scratch_bytes, tg
     t->share = (share *)(void *)(t->scratch + t->scratch_bytes * (size_t)n_threads);
     cpu_set_t set;
     int cpus = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
-    t->spins = n_threads <= cpus ? 4000 : 20;
+    t->patience = n_threads <= cpus ? 10000000 : 0;
     pthread_mutex_init(&t->lock, NULL);
     pthread_cond_init(&t->open, NULL);
     *team = t;
@@ -210,13 +211,28 @@ static void open_barrier(tg_team *t, unsigned generation)
     }
 }
 
+static int64_t nanoseconds(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+/* Spins for longer than a scheduler lets another program have a processor: who sleeps meanwhile gives away
+ * his own, and waits for that one as well. */
 static void wait_for(tg_team *t, unsigned generation)
 {
-    for (int i = 0; i < t->spins; i++) {
-        if (atomic_load_explicit(&t->generation, memory_order_acquire) != generation)
-            return;
-        relax();
-    }
+    enum { ROUND = 256 }; /* between two looks at the clock */
+    int64_t begun = 0, now = 0;
+    do {
+        for (int i = 0; i < ROUND; i++) {
+            if (atomic_load_explicit(&t->generation, memory_order_acquire) != generation)
+                return;
+            relax();
+        }
+        now = nanoseconds();
+        begun = begun ? begun : now;
+    } while (now - begun < t->patience);
     /* A sleeper announces itself before it looks again; the opener opens before it looks for sleepers:
      * one of them sees the other. */
     pthread_mutex_lock(&t->lock);
