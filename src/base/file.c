@@ -39,6 +39,33 @@ static const char *kind_of(mode_t mode)
                             : "a device";
 }
 
+/* Maps a file from a boundary of huge pages on, and asks for them. Where the file system has large folios, a
+ * file that is first read through such a mapping stays in huge pages, for this process and those to come;
+ * weights are then streamed with few misses of the translation buffer. Elsewhere nothing is lost. */
+static void *map(int fd, size_t size)
+{
+#ifdef MADV_HUGEPAGE
+    const size_t huge = (size_t)1 << 21;
+    if (size >= huge && size <= SIZE_MAX - huge) {
+        char *room = mmap(NULL, size + huge, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        if (room == MAP_FAILED)
+            return room;
+        size_t before = -(uintptr_t)room % huge, page = (size_t)sysconf(_SC_PAGESIZE);
+        size_t used = (size + page - 1) / page * page;
+        char *p = mmap(room + before, size, PROT_READ, MAP_SHARED | MAP_FIXED, fd, 0);
+        if (before)
+            munmap(room, before);
+        munmap(room + before + used, size + huge - before - used);
+        if (p != MAP_FAILED)
+            madvise(p, size, MADV_HUGEPAGE);
+        else
+            munmap(room + before, used);
+        return p;
+    }
+#endif
+    return mmap(NULL, size, PROT_READ, MAP_SHARED, fd, 0);
+}
+
 tg_status tg_file_open(tg_file *file, const char *path, uint64_t max_bytes, bool read, tg_error *err)
 {
     *file = (tg_file){0};
@@ -70,7 +97,7 @@ tg_status tg_file_open(tg_file *file, const char *path, uint64_t max_bytes, bool
     if (size == 0)
         goto done;
     if (!read) {
-        void *p = mmap(NULL, size, PROT_READ, MAP_SHARED, fd, 0);
+        void *p = map(fd, size);
         if (p != MAP_FAILED) {
             file->data = p;
             file->mapped = true;

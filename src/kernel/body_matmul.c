@@ -99,9 +99,18 @@ VEC size_t bytes_of(const int type)
     return type == TG_Q4_0 ? 18 : type == TG_Q4_1 ? 20 : 34;
 }
 
-VEC void unpack_some(const int type, const uint8_t *p, size_t stride, const int n, tg_panel_block *out)
+/* Asks for what will be read next. A walk over 16 rows at once is none that the hardware foresees. */
+VEC void fetch(const uint8_t *p, size_t n_bytes)
+{
+    for (size_t i = 0; i < n_bytes; i += 64)
+        __builtin_prefetch(p + i);
+}
+
+VEC void unpack_some(const int type, const uint8_t *p, size_t stride, const uint8_t *ahead, const int n,
+                     tg_panel_block *out)
 {
     vi word[WORDS];
+    fetch(ahead, (size_t)n * TG_PANEL * bytes_of(type));
 #pragma GCC unroll 4
     for (int i = 0; i < n; i++, out++) {
         block w;
@@ -114,16 +123,16 @@ VEC void unpack_some(const int type, const uint8_t *p, size_t stride, const int 
     }
 }
 
-VEC void unpack(const int type, const uint8_t *rows, size_t row_bytes, int n_blocks, tg_panel_block *out)
+VEC void unpack(const int type, const uint8_t *rows, size_t row_bytes, const uint8_t *ahead, int n_blocks,
+                tg_panel_block *out)
 {
+    const size_t size = bytes_of(type), panel_size = TG_PANEL * size;
     int b = 0;
     for (const int n = at_once(type); b + n <= n_blocks; b += n)
-        unpack_some(type, rows + (size_t)b * bytes_of(type), row_bytes, n, out + b);
+        unpack_some(type, rows + (size_t)b * size, row_bytes, ahead + (size_t)b * panel_size, n, out + b);
     for (; b < n_blocks; b++)
-        unpack_some(type, rows + (size_t)b * bytes_of(type), row_bytes, 1, out + b);
+        unpack_some(type, rows + (size_t)b * size, row_bytes, ahead + (size_t)b * panel_size, 1, out + b);
 }
-
-enum { AHEAD = 16384 };
 
 /* ---- integer products ------------------------------------------------------------------------ */
 
@@ -160,9 +169,7 @@ VEC void fused_blocks(const int type, const int R, const int n, const uint8_t *p
                       size_t stride, const tg_q8 *x, int n_blocks, vf acc[TG_FUSED_ROWS])
 {
     vi word[WORDS];
-    /* A walk over 16 rows at once is none that the hardware foresees. */
-    for (size_t i = 0; i < (size_t)n * TG_PANEL * bytes_of(type); i += 64)
-        __builtin_prefetch(ahead + i);
+    fetch(ahead, (size_t)n * TG_PANEL * bytes_of(type));
 #pragma GCC unroll 4
     for (int i = 0; i < n; i++, x++) {
         block w;
@@ -181,21 +188,19 @@ VEC void fused_blocks(const int type, const int R, const int n, const uint8_t *p
 }
 
 /* R rows of activations, a constant, against 16 weight rows in the file's layout. */
-VEC void fused(const int type, const int R, const uint8_t *rows, size_t row_bytes, const tg_q8 *x,
-               int n_blocks, const tg_product *p, int first_out, int n_valid)
+VEC void fused(const int type, const int R, const uint8_t *rows, size_t row_bytes, const uint8_t *ahead,
+               const tg_q8 *x, int n_blocks, const tg_product *p, int first_out, int n_valid)
 {
-    /* Far enough ahead for memory, and not so far that it is gone from the first-level cache. */
-    const size_t size = bytes_of(type), next = TG_PANEL * row_bytes > AHEAD ? TG_PANEL * row_bytes : AHEAD;
-    const uint8_t *ahead = rows + next;
+    const size_t size = bytes_of(type), panel_size = TG_PANEL * size;
     vf acc[TG_FUSED_ROWS];
     for (int r = 0; r < R; r++)
         acc[r] = vf_zero();
     int b = 0;
     for (const int n = at_once(type); b + n <= n_blocks; b += n)
-        fused_blocks(type, R, n, rows + (size_t)b * size, ahead + (size_t)b * TG_PANEL * size, row_bytes, x + b,
+        fused_blocks(type, R, n, rows + (size_t)b * size, ahead + (size_t)b * panel_size, row_bytes, x + b,
                      n_blocks, acc);
     for (; b < n_blocks; b++)
-        fused_blocks(type, R, 1, rows + (size_t)b * size, ahead + (size_t)b * TG_PANEL * size, row_bytes, x + b,
+        fused_blocks(type, R, 1, rows + (size_t)b * size, ahead + (size_t)b * panel_size, row_bytes, x + b,
                      n_blocks, acc);
     for (int r = 0; r < R; r++)
         put(p, r, first_out, n_valid, acc[r]);
@@ -239,10 +244,10 @@ VEC void tile(const int type, const int R, const tg_panel_block *panels, const t
 /* A function for each number of rows, so that each has the registers to itself. */
 #define FUSED(type, R)                                                                                       \
     static __attribute__((noinline)) void fused_##type##_##R(                                                \
-        const uint8_t *rows, size_t row_bytes, const tg_q8 *x, int n_blocks, const tg_product *p,            \
-        int first_out, int n_valid)                                                                          \
+        const uint8_t *rows, size_t row_bytes, const uint8_t *ahead, const tg_q8 *x, int n_blocks,           \
+        const tg_product *p, int first_out, int n_valid)                                                     \
     {                                                                                                        \
-        fused(TG_##type, R, rows, row_bytes, x, n_blocks, p, first_out, n_valid);                            \
+        fused(TG_##type, R, rows, row_bytes, ahead, x, n_blocks, p, first_out, n_valid);                     \
     }
 #define TILE(type, R)                                                                                        \
     static __attribute__((noinline)) void tile_##type##_##R(const tg_panel_block *panels, const tg_q8 *x,    \
@@ -253,17 +258,18 @@ VEC void tile(const int type, const int R, const tg_panel_block *panels, const t
     }
 #define INTEGER(type)                                                                                        \
     FUSED(type, 1) FUSED(type, 2) FUSED(type, 3) FUSED(type, 4)                                              \
-    static void fused_##type(const uint8_t *rows, size_t row_bytes, const tg_q8 *x, int n, int n_blocks,     \
-                             const tg_product *p, int first_out, int n_valid)                                \
+    static void fused_##type(const uint8_t *rows, size_t row_bytes, const uint8_t *ahead, const tg_q8 *x,    \
+                             int n, int n_blocks, const tg_product *p, int first_out, int n_valid)           \
     {                                                                                                        \
         (n == 1   ? fused_##type##_1                                                                         \
          : n == 2 ? fused_##type##_2                                                                         \
          : n == 3 ? fused_##type##_3                                                                         \
-                  : fused_##type##_4)(rows, row_bytes, x, n_blocks, p, first_out, n_valid);                  \
+                  : fused_##type##_4)(rows, row_bytes, ahead, x, n_blocks, p, first_out, n_valid);           \
     }                                                                                                        \
-    static void unpack_##type(const uint8_t *rows, size_t row_bytes, int n_blocks, tg_panel_block *out)      \
+    static void unpack_##type(const uint8_t *rows, size_t row_bytes, const uint8_t *ahead, int n_blocks,     \
+                              tg_panel_block *out)                                                           \
     {                                                                                                        \
-        unpack(TG_##type, rows, row_bytes, n_blocks, out);                                                   \
+        unpack(TG_##type, rows, row_bytes, ahead, n_blocks, out);                                            \
     }                                                                                                        \
     TILE(type, 6) TILE(type, 4) TILE(type, 2) TILE(type, 1)                                                  \
     static void panels_##type(const tg_panel_block *panels, const tg_q8 *x, int n, int n_blocks,             \
@@ -286,8 +292,8 @@ INTEGER(Q8_0)
 /* ---- float products -------------------------------------------------------------------------- */
 
 /* W weight rows against R rows of activations; lane i sums the columns k with k mod 16 = i. */
-VEC void dot_tile(const float *const w[4], const int W, const float *x, int r0, const int R, int n_in,
-                  const tg_product *p, int first_out)
+VEC void dot_tile(const float *const w[4], const int W, const uint8_t *ahead, size_t step, const float *x,
+                  int r0, const int R, int n_in, const tg_product *p, int first_out)
 {
     vf acc[4][4];
     for (int i = 0; i < W; i++)
@@ -295,8 +301,9 @@ VEC void dot_tile(const float *const w[4], const int W, const float *x, int r0, 
             acc[i][r] = vf_zero();
     const float *a = x + (size_t)r0 * (size_t)n_in;
     int k = 0;
-    for (; k + 16 <= n_in; k += 16) {
+    for (; k + 16 <= n_in; k += 16, ahead += step) {
         vf v[4];
+        fetch(ahead, step);
         for (int r = 0; r < R; r++)
             v[r] = vf_load(a + (size_t)r * (size_t)n_in + k);
         for (int i = 0; i < W; i++) {
@@ -321,21 +328,21 @@ VEC void dot_tile(const float *const w[4], const int W, const float *x, int r0, 
         }
 }
 
-static void dot(const float *const w[4], int n_w, const float *x, int n, int n_in, const tg_product *p,
-                int first_out)
+static void dot(const float *const w[4], int n_w, const uint8_t *ahead, size_t step, const float *x, int n,
+                int n_in, const tg_product *p, int first_out)
 {
     enum { R_MAX = TG_ISA_LEVEL == TG_ISA_avx512 ? 4 : 2 };
     if (n_w == 4) {
         int r = 0;
-        for (; r + R_MAX <= n; r += R_MAX)
-            dot_tile(w, 4, x, r, R_MAX, n_in, p, first_out);
-        for (; r < n; r++)
-            dot_tile(w, 4, x, r, 1, n_in, p, first_out);
+        for (; r + R_MAX <= n; r += R_MAX, step = 0)
+            dot_tile(w, 4, ahead, step, x, r, R_MAX, n_in, p, first_out);
+        for (; r < n; r++, step = 0)
+            dot_tile(w, 4, ahead, step, x, r, 1, n_in, p, first_out);
         return;
     }
     for (int i = 0; i < n_w; i++)
         for (int r = 0; r < n; r++)
-            dot_tile(w + i, 1, x, r, 1, n_in, p, first_out + i);
+            dot_tile(w + i, 1, ahead, 0, x, r, 1, n_in, p, first_out + i);
 }
 
 /* ---- rows to float32 ------------------------------------------------------------------------- */

@@ -52,6 +52,130 @@ size_t tg_matmul_scratch_bytes(int n_in_max)
     return (most > blas ? most : blas) + 64;
 }
 
+/* ---- how a job is cut ----------------------------------------------------------------------------- */
+
+enum way { Q8, FLOAT, BLAS };
+
+static enum way way_of(const tg_rows *x, const tg_product *p, tg_matmul_mode mode)
+{
+    if (tg_matmul_wants_q8(p->w, mode))
+        return Q8;
+    return mode.blas && x->n >= BLAS_ROWS_MIN ? BLAS : FLOAT;
+}
+
+/* A product in parts of `out` outputs, each by `rows` rows. */
+typedef struct cut {
+    enum way way;
+    int out, rows;
+    size_t row_parts, first, end; /* its parts among those of the job */
+} cut;
+
+typedef struct plan {
+    const tg_matmul_job *job;
+    cut cut[TG_PRODUCTS_MAX];
+    size_t n_parts, share_first, share_end; /* the worker's own */
+} plan;
+
+static size_t divide_up(int n, int by)
+{
+    return (size_t)((n + by - 1) / by);
+}
+
+static int lower(int a, int b)
+{
+    return a < b ? a : b;
+}
+
+static void make_plan(plan *pl, const tg_worker *w, const tg_matmul_job *job, tg_matmul_mode mode)
+{
+    const int n = job->x.n, few = n <= TG_FUSED_ROWS;
+    bool blas = job->then != NULL; /* of parts across products all must be */
+    *pl = (plan){.job = job};
+    for (int i = 0; i < job->n_products; i++) {
+        pl->cut[i].way = way_of(&job->x, &job->product[i], mode);
+        blas = blas && pl->cut[i].way == BLAS;
+    }
+    for (int i = 0; i < job->n_products; i++) {
+        cut *c = &pl->cut[i];
+        if (job->then && c->way == BLAS && !blas)
+            c->way = FLOAT;
+        c->out = c->way == BLAS ? BLAS_OUT : few && !job->then ? TG_PANEL : TG_PANELS * TG_PANEL;
+        c->rows = c->way == BLAS ? BLAS_ROWS : n;
+        c->row_parts = divide_up(n, c->rows);
+        c->first = job->then ? 0 : pl->n_parts;
+        c->end = c->first + divide_up(job->product[i].w->n_out, c->out) * c->row_parts;
+        pl->n_parts = c->end;
+    }
+    tg_share(w, pl->n_parts, &pl->share_first, &pl->share_end);
+}
+
+/* ---- what to fetch ahead ---------------------------------------------------------------------------- */
+
+/* Far enough ahead for memory, and not so far that it is gone from the first-level cache. */
+enum { AHEAD = 16384 };
+
+/* The share's weights of a product, and what the thread reads behind them: AHEAD bytes, the second half of
+ * them elsewhere when it will read two products by turns. */
+typedef struct stream {
+    const uint8_t *end, *behind, *behind_too;
+} stream;
+
+static int row_of_part(const plan *pl, int product, size_t part)
+{
+    const cut *c = &pl->cut[product];
+    int row = (int)((part - c->first) / c->row_parts) * c->out;
+    return lower(row, pl->job->product[product].w->n_out);
+}
+
+static const uint8_t *weights_at(const plan *pl, int product, size_t part)
+{
+    const tg_matrix *m = pl->job->product[product].w;
+    return m->data + (size_t)row_of_part(pl, product, part) * m->row_bytes;
+}
+
+static int product_of(const plan *pl, size_t part)
+{
+    int i = 0;
+    while (!pl->job->then && i < pl->job->n_products - 1 && part >= pl->cut[i].end)
+        i++;
+    return i;
+}
+
+/* next: where the share of the next job begins, or NULL. */
+static void make_streams(const plan *pl, const plan *next, stream s[TG_PRODUCTS_MAX])
+{
+    const uint8_t *start = NULL, *start_too = NULL;
+    if (next && next->share_first < next->share_end) {
+        start = weights_at(next, product_of(next, next->share_first), next->share_first);
+        if (next->job->then && next->job->n_products > 1)
+            start_too = weights_at(next, 1, next->share_first);
+    }
+    for (int i = 0; i < pl->job->n_products; i++) {
+        const cut *c = &pl->cut[i];
+        size_t end = pl->share_end < c->end ? pl->share_end : c->end;
+        s[i].end = end > c->first ? weights_at(pl, i, end) : NULL;
+        if (pl->job->then) {
+            s[i].behind = start ? start + i * AHEAD : NULL;
+            s[i].behind_too = NULL;
+        } else if (end < pl->share_end) {
+            s[i].behind = pl->job->product[i + 1].w->data;
+            s[i].behind_too = NULL;
+        } else {
+            s[i].behind = start;
+            s[i].behind_too = start_too;
+        }
+    }
+}
+
+/* What to fetch while `at` is worked on. */
+static const uint8_t *ahead_of(const stream *s, const uint8_t *at)
+{
+    if (!s->behind || at >= s->end || s->end - at > AHEAD)
+        return at + AHEAD;
+    size_t over = (size_t)(AHEAD - (s->end - at));
+    return s->behind_too && over >= AHEAD / 2 ? s->behind_too + (over - AHEAD / 2) : s->behind + over;
+}
+
 /* ---- parts of a product ----------------------------------------------------------------------- */
 
 /* Rows row .. row + n_rows - 1 of the batch, outputs first .. first + n_out - 1. */
@@ -59,13 +183,13 @@ typedef struct part {
     const tg_worker *w;
     const tg_rows *x;
     const tg_product *p;
+    const stream *stream;
     int row, n_rows, first, n_out;
 } part;
 
 /* n of the 16 rows of a panel exist: the others become zeros in a copy. */
-static const uint8_t *whole_panel(const tg_matrix *m, int first, int n, uint8_t *copy)
+static const uint8_t *whole_panel(const tg_matrix *m, const uint8_t *rows, int n, uint8_t *copy)
 {
-    const uint8_t *rows = m->data + (size_t)first * m->row_bytes;
     if (n >= TG_PANEL)
         return rows;
     size_t bytes = (size_t)(n > 0 ? n : 0) * m->row_bytes;
@@ -79,20 +203,23 @@ static void q8_part(const part *t)
     const tg_matmul_kernels *k = kernels();
     const tg_matrix *m = t->p->w;
     const tg_type type = m->type->type;
+    const bool few = t->x->n <= TG_FUSED_ROWS;
     int n_blocks = m->n_in / 32, end = t->first + t->n_out;
     tg_panel_block *panels = t->w->scratch;
     uint8_t *copy = (uint8_t *)(panels + (size_t)TG_PANELS * (size_t)n_blocks);
-    if (t->x->n <= TG_FUSED_ROWS) {
-        for (int o = t->first; o < end; o += TG_PANEL)
-            k->fused[type](whole_panel(m, o, end - o, copy), m->row_bytes, t->x->q, t->x->n, n_blocks, t->p, o,
-                           end - o);
-        return;
-    }
-    for (int o = t->first; o < end; o += TG_PANELS * TG_PANEL) {
-        for (int i = 0; i < TG_PANELS; i++)
-            k->unpack[type](whole_panel(m, o + i * TG_PANEL, end - o - i * TG_PANEL, copy), m->row_bytes,
-                            n_blocks, panels + (size_t)i * (size_t)n_blocks);
-        k->panels[type](panels, t->x->q, t->x->n, n_blocks, t->p, o, end - o);
+    for (int o = t->first, i = 0; o < end || i > 0; o += TG_PANEL) {
+        const uint8_t *at = m->data + (size_t)o * m->row_bytes, *ahead = ahead_of(t->stream, at);
+        const uint8_t *rows = whole_panel(m, at, end - o, copy);
+        if (few) {
+            k->fused[type](rows, m->row_bytes, ahead, t->x->q, t->x->n, n_blocks, t->p, o, end - o);
+            continue;
+        }
+        k->unpack[type](rows, m->row_bytes, ahead, n_blocks, panels + (size_t)i * (size_t)n_blocks);
+        if (++i == TG_PANELS) {
+            int first = o - (TG_PANELS - 1) * TG_PANEL;
+            k->panels[type](panels, t->x->q, t->x->n, n_blocks, t->p, first, end - first);
+            i = 0;
+        }
     }
 }
 
@@ -101,12 +228,13 @@ static void float_part(const part *t)
 {
     const tg_matmul_kernels *k = kernels();
     const tg_matrix *m = t->p->w;
+    const size_t step = m->type->block == 1 ? 4 * 16 * (size_t)m->type->block_bytes : 0;
     int end = t->first + t->n_out;
     for (int o = t->first; o < end; o += 4) {
         const float *rows[4];
+        const uint8_t *src = m->data + (size_t)o * m->row_bytes, *ahead = ahead_of(t->stream, src);
         int n = end - o < 4 ? end - o : 4;
-        for (int i = 0; i < n; i++) {
-            const uint8_t *src = m->data + (size_t)(o + i) * m->row_bytes;
+        for (int i = 0; i < n; i++, src += m->row_bytes) {
             if (m->type->type == TG_F32 && (uintptr_t)src % sizeof(float) == 0) {
                 rows[i] = (const float *)(const void *)src;
             } else {
@@ -115,7 +243,7 @@ static void float_part(const part *t)
                 rows[i] = dst;
             }
         }
-        k->dot(rows, n, t->x->f, t->x->n, m->n_in, t->p, o);
+        k->dot(rows, n, ahead, step, t->x->f, t->x->n, m->n_in, t->p, o);
     }
 }
 
@@ -144,51 +272,16 @@ static void blas_part(const part *t)
     }
 }
 
-/* ---- all parts of some products ----------------------------------------------------------------- */
+/* ---- all parts of a job --------------------------------------------------------------------------- */
 
-enum way { Q8, FLOAT, BLAS };
-
-static enum way way_of(const tg_rows *x, const tg_product *p, tg_matmul_mode mode)
+static part part_of(const tg_worker *w, const plan *pl, const stream *streams, int product, size_t i)
 {
-    if (tg_matmul_wants_q8(p->w, mode))
-        return Q8;
-    return mode.blas && x->n >= BLAS_ROWS_MIN ? BLAS : FLOAT;
-}
-
-/* How a product is cut: parts of so many outputs, each by so many rows. */
-typedef struct cut {
-    int out, rows;
-    size_t row_parts, n_parts;
-} cut;
-
-static size_t divide_up(int n, int by)
-{
-    return (size_t)((n + by - 1) / by);
-}
-
-static cut cut_by(const tg_rows *x, int n_out, int out, int rows)
-{
-    size_t row_parts = divide_up(x->n, rows);
-    return (cut){out, rows, row_parts, divide_up(n_out, out) * row_parts};
-}
-
-static cut cut_of(const tg_rows *x, const tg_product *p, enum way way)
-{
-    if (way == BLAS)
-        return cut_by(x, p->w->n_out, BLAS_OUT, BLAS_ROWS);
-    bool many = way == Q8 && x->n > TG_FUSED_ROWS;
-    return cut_by(x, p->w->n_out, many ? TG_PANELS * TG_PANEL : TG_PANEL, x->n);
-}
-
-static int lower(int a, int b)
-{
-    return a < b ? a : b;
-}
-
-static part part_of(const tg_worker *w, const tg_rows *x, const tg_product *p, const cut *c, size_t i)
-{
-    int row = (int)(i % c->row_parts) * c->rows, first = (int)(i / c->row_parts) * c->out;
-    return (part){w, x, p, row, lower(c->rows, x->n - row), first, lower(c->out, p->w->n_out - first)};
+    const cut *c = &pl->cut[product];
+    const tg_matmul_job *job = pl->job;
+    const tg_product *p = &job->product[product];
+    int row = (int)((i - c->first) % c->row_parts) * c->rows, first = row_of_part(pl, product, i);
+    return (part){w, &job->x, p, &streams[product], row, lower(c->rows, job->x.n - row), first,
+                  lower(c->out, p->w->n_out - first)};
 }
 
 static void run_part(const part *t, enum way way)
@@ -201,41 +294,23 @@ static void run_part(const part *t, enum way way)
         blas_part(t);
 }
 
-void tg_matmul(const tg_worker *w, const tg_rows *x, const tg_product *products, int n_products,
-               tg_matmul_mode mode)
+void tg_matmul(const tg_worker *w, const tg_matmul_job *job, tg_matmul_mode mode, const tg_matmul_job *next)
 {
-    enum { PRODUCTS_MAX = 4 };
-    enum way way[PRODUCTS_MAX];
-    cut cuts[PRODUCTS_MAX];
-    size_t end[PRODUCTS_MAX], n_parts = 0;
-    for (int i = 0; i < n_products; i++) {
-        way[i] = way_of(x, &products[i], mode);
-        cuts[i] = cut_of(x, &products[i], way[i]);
-        end[i] = n_parts += cuts[i].n_parts;
-    }
-    for (size_t unit; (unit = tg_take(w, n_parts)) < n_parts;) {
-        int i = 0;
-        while (unit >= end[i])
-            i++;
-        part t = part_of(w, x, &products[i], &cuts[i], i ? unit - end[i - 1] : unit);
-        run_part(&t, way[i]);
-    }
-}
-
-void tg_matmul_together(const tg_worker *w, const tg_rows *x, const tg_product *products, int n_products,
-                        tg_matmul_mode mode, tg_matmul_then then, void *arg)
-{
-    bool blas = true;
-    for (int i = 0; i < n_products; i++)
-        blas = blas && way_of(x, &products[i], mode) == BLAS;
-    const cut c = blas ? cut_of(x, products, BLAS) : cut_by(x, products->w->n_out, 32, x->n);
-    for (size_t unit; (unit = tg_take(w, c.n_parts)) < c.n_parts;) {
-        part t = part_of(w, x, products, &c, unit);
-        for (int i = 0; i < n_products; i++) {
-            enum way way = way_of(x, &products[i], mode);
-            t.p = &products[i];
-            run_part(&t, way == BLAS && !blas ? FLOAT : way);
+    plan mine, after;
+    stream streams[TG_PRODUCTS_MAX];
+    make_plan(&mine, w, job, mode);
+    if (next)
+        make_plan(&after, w, next, mode);
+    make_streams(&mine, next ? &after : NULL, streams);
+    size_t (*take)(const tg_worker *, size_t) = job->x.n <= TG_FUSED_ROWS ? tg_take_stream : tg_take;
+    for (size_t unit; (unit = take(w, mine.n_parts)) < mine.n_parts;) {
+        int i = product_of(&mine, unit), end = job->then ? job->n_products : i + 1;
+        part t;
+        for (; i < end; i++) {
+            t = part_of(w, &mine, streams, i, unit);
+            run_part(&t, mine.cut[i].way);
         }
-        then(arg, t.row, t.n_rows, t.first, t.n_out);
+        if (job->then)
+            job->then(job->arg, t.row, t.n_rows, t.first, t.n_out);
     }
 }

@@ -58,18 +58,26 @@ bool tg_matmul_wants_q8(const tg_matrix *w, tg_matmul_mode mode);
 /* One row, n a multiple of 32. Non-finite values give a non-finite d. */
 void tg_quantize_row(const float *x, int n, tg_q8 *out);
 
-/* n_products products with the same rows, shared among the team; meets at no barrier itself, and uses
- * the work counter, so there must be one before and one behind it. */
-void tg_matmul(const tg_worker *w, const tg_rows *x, const tg_product *products, int n_products,
-               tg_matmul_mode mode);
-
-/* The same of products with the same n_out, cut into parts across all of them: as soon as the outputs
- * `first` .. first + n - 1 of the batch rows `row` .. row + n_rows - 1 of every product are there,
- * then(arg, row, n_rows, first, n) may go on with them. `first` is a multiple of 32, and so is n but at the
+/* Called for a part of the outputs of all products of a job, as soon as it is there: outputs first ..
+ * first + n - 1 of the batch rows row .. row + n_rows - 1. `first` is a multiple of 32, and so is n but at the
  * end. */
 typedef void (*tg_matmul_then)(void *arg, int row, int n_rows, int first, int n);
-void tg_matmul_together(const tg_worker *w, const tg_rows *x, const tg_product *products, int n_products,
-                        tg_matmul_mode mode, tg_matmul_then then, void *arg);
+
+enum { TG_PRODUCTS_MAX = 3 };
+
+/* Products with the same rows of activations, evaluated together. */
+typedef struct tg_matmul_job {
+    tg_rows x;
+    tg_product product[TG_PRODUCTS_MAX];
+    int n_products;
+    tg_matmul_then then; /* NULL, or the products have the same n_out and are cut in the same parts */
+    void *arg;
+} tg_matmul_job;
+
+/* Shares a job among the team; meets at no barrier itself, so there must be one before and one behind it.
+ * `next`, unless NULL, is the job that comes next: the start of its weights is fetched while the end of these
+ * is worked on. */
+void tg_matmul(const tg_worker *w, const tg_matmul_job *job, tg_matmul_mode mode, const tg_matmul_job *next);
 
 /* Row `i` of a matrix as float32 (embedding look-up). */
 void tg_matrix_row(const tg_matrix *w, int i, float *out);
@@ -93,18 +101,20 @@ typedef struct tg_panel_block {
 
 typedef struct tg_matmul_kernels {
     /* out[r][first_out .. + n_valid) for the n rows of activations at x, each n_blocks blocks, and the 16
-     * weight rows at `rows`, row_bytes apart; what lies behind them is fetched ahead. n is at most
-     * TG_FUSED_ROWS. NULL for float types. */
-    void (*fused[TG_TYPE_COUNT])(const uint8_t *rows, size_t row_bytes, const tg_q8 *x, int n, int n_blocks,
-                                 const tg_product *p, int first_out, int n_valid);
+     * weight rows at `rows`, row_bytes apart; as much memory as these take is fetched from `ahead` on meanwhile.
+     * n is at most TG_FUSED_ROWS. NULL for float types. */
+    void (*fused[TG_TYPE_COUNT])(const uint8_t *rows, size_t row_bytes, const uint8_t *ahead, const tg_q8 *x,
+                                 int n, int n_blocks, const tg_product *p, int first_out, int n_valid);
     /* The same for any n and TG_PANELS panels, one behind the other, that `unpack` made of the weight rows. */
-    void (*unpack[TG_TYPE_COUNT])(const uint8_t *rows, size_t row_bytes, int n_blocks, tg_panel_block *out);
+    void (*unpack[TG_TYPE_COUNT])(const uint8_t *rows, size_t row_bytes, const uint8_t *ahead, int n_blocks,
+                                  tg_panel_block *out);
     void (*panels[TG_TYPE_COUNT])(const tg_panel_block *panels, const tg_q8 *x, int n, int n_blocks,
                                   const tg_product *p, int first_out, int n_valid);
     void (*to_f32[TG_TYPE_COUNT])(const void *row, float *out, size_t n); /* as tg_dtype's, faster */
-    /* out[r][o] for n_w (at most 4) weight rows and n rows of activations, all float32. */
-    void (*dot)(const float *const w[4], int n_w, const float *x, int n, int n_in, const tg_product *p,
-                int first_out);
+    /* out[r][o] for n_w (at most 4) weight rows and n rows of activations, all float32. For every 16 columns
+     * `step` bytes are fetched from `ahead` on. */
+    void (*dot)(const float *const w[4], int n_w, const uint8_t *ahead, size_t step, const float *x, int n,
+                int n_in, const tg_product *p, int first_out);
     void (*quantize)(const float *x, int n, tg_q8 *out);
 } tg_matmul_kernels;
 

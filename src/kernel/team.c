@@ -274,14 +274,15 @@ void tg_meet(const tg_worker *w, size_t n_units, void (*fn)(void *arg, size_t un
     tg_barrier(w);
 }
 
-/* Takes a run of the n_units in a thread's share, for `mine`: a quarter of what is left, since each taking
- * waits for all loads before it, and a long run of a thread that is held up would hold up the others. */
-static bool take_run(share *s, uint64_t generation, size_t first, size_t n_units, share *mine)
+/* Takes a run of the n_units in a thread's share, for `mine`, if more than `leave` are left: a quarter of them,
+ * since each taking waits for all loads before it, and a long run of a thread that is held up would hold up
+ * the others. */
+static bool take_run(share *s, uint64_t generation, size_t first, size_t n_units, size_t leave, share *mine)
 {
     uint64_t seen = atomic_load_explicit(&s->taken, memory_order_relaxed), taken, run;
     do {
         taken = seen >> 32 == generation ? seen & UINT32_MAX : 0;
-        if (taken >= n_units)
+        if (taken + leave >= n_units)
             return false;
         run = (n_units - taken + 3) / 4;
     } while (!atomic_compare_exchange_weak_explicit(&s->taken, &seen, generation << 32 | (taken + run),
@@ -292,7 +293,19 @@ static bool take_run(share *s, uint64_t generation, size_t first, size_t n_units
     return true;
 }
 
-size_t tg_take(const tg_worker *w, size_t n_units)
+static void share_of(int rank, int size, size_t n_units, size_t *first, size_t *end)
+{
+    *first = n_units * (size_t)rank / (size_t)size;
+    *end = n_units * (size_t)(rank + 1) / (size_t)size;
+}
+
+void tg_share(const tg_worker *w, size_t n_units, size_t *first, size_t *end)
+{
+    share_of(w->rank, w->size, n_units, first, end);
+}
+
+/* Of others' shares what is more than a `leave`th is taken too. */
+static size_t take(const tg_worker *w, size_t n_units, size_t leave)
 {
     enum { SHARES_MAX = 4 }; /* looked into: in a large team, to look into all would take longer than to wait */
     tg_team *t = w->team;
@@ -301,10 +314,21 @@ size_t tg_take(const tg_worker *w, size_t n_units)
     if (mine->generation == generation && mine->next < mine->end)
         return mine->next++;
     for (int i = 0; i < w->size && i < SHARES_MAX; i++) {
-        size_t rank = (size_t)((w->rank + i) % w->size), size = (size_t)w->size;
-        size_t first = n_units * rank / size, end = n_units * (rank + 1) / size;
-        if (take_run(&t->share[rank], generation, first, end - first, mine))
+        int rank = (w->rank + i) % w->size;
+        size_t first, end;
+        share_of(rank, w->size, n_units, &first, &end);
+        if (take_run(&t->share[rank], generation, first, end - first, i ? (end - first) / leave : 0, mine))
             return mine->next++;
     }
     return n_units;
+}
+
+size_t tg_take(const tg_worker *w, size_t n_units)
+{
+    return take(w, n_units, SIZE_MAX);
+}
+
+size_t tg_take_stream(const tg_worker *w, size_t n_units)
+{
+    return take(w, n_units, 8);
 }

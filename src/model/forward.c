@@ -65,17 +65,7 @@ typedef struct step {
     int layer;
     const tg_norm *norm;
     bool q8;       /* do the products behind it read 8-bit blocks? */
-    tg_rows rows;  /* that are quantised */
 } step;
-
-/* Does any of the products read the rows as 8-bit blocks? */
-static bool any_q8(const tg_forward *f, const tg_product *p, int n)
-{
-    for (int i = 0; i < n; i++)
-        if (tg_matmul_wants_q8(p[i].w, f->mode))
-            return true;
-    return false;
-}
 
 static void note_bad(tg_forward *f, int layer, int row)
 {
@@ -115,9 +105,9 @@ static void head_norm(void *arg, size_t i)
 
 static void quantize(void *arg, size_t r)
 {
-    const tg_rows *x = &((const step *)arg)->rows;
-    size_t n = (size_t)x->n_in;
-    tg_quantize_row(x->f + r * n, x->n_in, x->q + r * (n / 32));
+    const tg_forward *f = ((const step *)arg)->f;
+    size_t n = (size_t)n_query(&f->w->config);
+    tg_quantize_row(f->in_f + r * n, (int)n, f->in_q + r * (n / 32));
 }
 
 /* A row of the embeddings, and cosines and sines of its position: the angle rounded to float32, its cosine
@@ -197,19 +187,74 @@ static void activate(void *arg, int row, int n_rows, int first, int n)
     }
 }
 
+/* ---- the products ------------------------------------------------------------------------------- */
+
+static tg_matmul_job qkv(const tg_forward *f, int i)
+{
+    const tg_config *c = &f->w->config;
+    const tg_layer *l = &f->w->layer[i];
+    size_t nq = (size_t)n_query(c), nk = (size_t)n_key(c);
+    return (tg_matmul_job){.x = {f->in_f, f->in_q, f->n, c->n_embd},
+                           .product = {{&l->q, f->q, nq, false}, {&l->k, f->k, nk, false}, {&l->v, f->v, nk, false}},
+                           .n_products = 3};
+}
+
+static tg_matmul_job attn_out(const tg_forward *f, int i)
+{
+    const tg_config *c = &f->w->config;
+    return (tg_matmul_job){.x = {f->in_f, f->in_q, f->n, n_query(c)},
+                           .product = {{&f->w->layer[i].attn_out, f->x, (size_t)c->n_embd, true}},
+                           .n_products = 1};
+}
+
+static tg_matmul_job up_and_gate(const tg_forward *f, int i, step *s)
+{
+    const tg_config *c = &f->w->config;
+    const tg_layer *l = &f->w->layer[i];
+    size_t ff = (size_t)c->n_ff;
+    return (tg_matmul_job){.x = {f->in_f, f->in_q, f->n, c->n_embd},
+                           .product = {{&l->up, f->up, ff, false}, {&l->gate, f->gate, ff, false}},
+                           .n_products = f->w->arch->gated ? 2 : 1,
+                           .then = activate,
+                           .arg = s};
+}
+
+static tg_matmul_job down(const tg_forward *f, int i)
+{
+    const tg_config *c = &f->w->config;
+    return (tg_matmul_job){.x = {f->up, f->ff_q, f->n, c->n_ff},
+                           .product = {{&f->w->layer[i].down, f->x, (size_t)c->n_embd, true}},
+                           .n_products = 1};
+}
+
+static tg_matmul_job output(const tg_forward *f)
+{
+    const tg_config *c = &f->w->config;
+    return (tg_matmul_job){.x = {f->head_f, f->head_q, f->n_want, c->n_embd},
+                           .product = {{&f->w->output, f->logits, (size_t)c->n_vocab, false}},
+                           .n_products = 1};
+}
+
+/* Does any of the products read the rows as 8-bit blocks? */
+static bool reads_q8(const tg_forward *f, const tg_matmul_job *job)
+{
+    for (int i = 0; i < job->n_products; i++)
+        if (tg_matmul_wants_q8(job->product[i].w, f->mode))
+            return true;
+    return false;
+}
+
 /* ---- the model ----------------------------------------------------------------------------------- */
 
-/* x, as the residual stream has it; behind a barrier, and ends without one. */
 static void attention_block(const tg_worker *w, tg_forward *f, int i)
 {
     const tg_config *c = &f->w->config;
     const tg_layer *l = &f->w->layer[i];
-    size_t n = (size_t)f->n, nq = (size_t)n_query(c), nk = (size_t)n_key(c);
-    const tg_product qkv[3] = {{&l->q, f->q, nq, false}, {&l->k, f->k, nk, false}, {&l->v, f->v, nk, false}};
-    step s = {.f = f, .layer = i, .norm = &l->attn_norm, .q8 = any_q8(f, qkv, 3)};
-    const tg_rows x = {f->in_f, f->in_q, f->n, c->n_embd};
+    size_t n = (size_t)f->n;
+    const tg_matmul_job in = qkv(f, i), out = attn_out(f, i), next = up_and_gate(f, i, NULL);
+    step s = {.f = f, .layer = i, .norm = &l->attn_norm, .q8 = reads_q8(f, &in)};
     tg_meet(w, n, norm, &s);
-    tg_matmul(w, &x, qkv, 3, f->mode);
+    tg_matmul(w, &in, f->mode, &out);
     tg_meet(w, n, rope_and_cache, &s);
 
     const tg_attn attn = {.kv = layer_view(f, i), .seq = f->seq, .row = f->attn_row, .n = f->n,
@@ -217,29 +262,22 @@ static void attention_block(const tg_worker *w, tg_forward *f, int i)
                           .mods = {.window = f->window, .keep = f->keep, .soft_cap = c->soft_cap},
                           .dots = f->attention->dots};
     f->attention->run(w, &attn);
-
-    const tg_product out = {&l->attn_out, f->x, (size_t)c->n_embd, true};
-    s.rows = (tg_rows){f->in_f, f->in_q, f->n, (int)nq};
-    tg_meet(w, any_q8(f, &out, 1) ? n : 0, quantize, &s);
-    tg_matmul(w, &s.rows, &out, 1, f->mode);
+    tg_meet(w, reads_q8(f, &out) ? n : 0, quantize, &s);
+    tg_matmul(w, &out, f->mode, &next);
 }
 
 static void feed_forward_block(const tg_worker *w, tg_forward *f, int i)
 {
-    const tg_config *c = &f->w->config;
     const tg_layer *l = &f->w->layer[i];
-    size_t ff = (size_t)c->n_ff;
-    const tg_product in[2] = {{&l->up, f->up, ff, false}, {&l->gate, f->gate, ff, false}};
-    int n_in = f->w->arch->gated ? 2 : 1;
-    step s = {.f = f, .layer = i + 1, .norm = &l->ffn_norm, .q8 = any_q8(f, in, n_in)};
-    const tg_rows x = {f->in_f, f->in_q, f->n, c->n_embd}, h = {f->up, f->ff_q, f->n, c->n_ff};
+    step s = {.f = f, .layer = i + 1, .norm = &l->ffn_norm};
+    const tg_matmul_job in = up_and_gate(f, i, &s), out = down(f, i);
+    const tg_matmul_job next = i + 1 < f->w->config.n_layer ? qkv(f, i + 1) : output(f);
+    s.q8 = reads_q8(f, &in);
     tg_meet(w, (size_t)f->n, norm, &s);
-
-    const tg_product down = {&l->down, f->x, (size_t)c->n_embd, true};
-    s.q8 = any_q8(f, &down, 1);
-    tg_matmul_together(w, &x, in, n_in, f->mode, activate, &s);
+    s.q8 = reads_q8(f, &out);
+    tg_matmul(w, &in, f->mode, &out);
     tg_barrier(w);
-    tg_matmul(w, &h, &down, 1, f->mode);
+    tg_matmul(w, &out, f->mode, next.x.n > 0 ? &next : NULL);
 }
 
 static void head(const tg_worker *w, void *arg)
@@ -247,11 +285,10 @@ static void head(const tg_worker *w, void *arg)
     tg_forward *f = arg;
     const tg_config *c = &f->w->config;
     size_t n_vocab = (size_t)c->n_vocab, n_want = (size_t)f->n_want;
-    const tg_product out = {&f->w->output, f->logits, n_vocab, false};
-    const tg_rows rows = {f->head_f, f->head_q, f->n_want, c->n_embd};
-    step s = {.f = f, .layer = c->n_layer, .norm = &f->w->out_norm, .q8 = any_q8(f, &out, 1)};
+    const tg_matmul_job out = output(f), next = qkv(f, 0); /* of the next token, most likely */
+    step s = {.f = f, .layer = c->n_layer, .norm = &f->w->out_norm, .q8 = reads_q8(f, &out)};
     tg_meet(w, n_want, head_norm, &s);
-    tg_matmul(w, &rows, &out, 1, f->mode);
+    tg_matmul(w, &out, f->mode, &next);
     tg_barrier(w);
     for (size_t i; (i = tg_take(w, n_want)) < n_want;)
         if (!tg_vector()->finite(f->logits + i * n_vocab, (int)n_vocab))

@@ -43,7 +43,9 @@ typedef struct job {
 static void program(const tg_worker *w, void *arg)
 {
     const job *j = arg;
-    tg_matmul(w, j->x, j->p, j->n, j->mode);
+    tg_matmul_job m = {.x = *j->x, .n_products = j->n};
+    memcpy(m.product, j->p, (size_t)j->n * sizeof *j->p);
+    tg_matmul(w, &m, j->mode, NULL);
 }
 
 static void run(const tg_rows *x, const tg_product *p, int n, tg_matmul_mode mode, int n_threads)
