@@ -274,14 +274,14 @@ static void blas_part(const part *t)
 
 /* ---- all parts of a job --------------------------------------------------------------------------- */
 
-static part part_of(const tg_worker *w, const plan *pl, const stream *streams, int product, size_t i)
+/* The parts i .. end - 1 of a product, neighbours over the same rows. */
+static part part_of(const tg_worker *w, const plan *pl, const stream *streams, int product, size_t i, size_t end)
 {
     const cut *c = &pl->cut[product];
     const tg_matmul_job *job = pl->job;
-    const tg_product *p = &job->product[product];
     int row = (int)((i - c->first) % c->row_parts) * c->rows, first = row_of_part(pl, product, i);
-    return (part){w, &job->x, p, &streams[product], row, lower(c->rows, job->x.n - row), first,
-                  lower(c->out, p->w->n_out - first)};
+    return (part){w, &job->x, &job->product[product], &streams[product], row, lower(c->rows, job->x.n - row), first,
+                  row_of_part(pl, product, end) - first};
 }
 
 static void run_part(const part *t, enum way way)
@@ -294,6 +294,17 @@ static void run_part(const part *t, enum way way)
         blas_part(t);
 }
 
+/* Part i of all products. */
+static void run_across(const tg_worker *w, const plan *pl, const stream *streams, size_t i)
+{
+    part t;
+    for (int k = 0; k < pl->job->n_products; k++) {
+        t = part_of(w, pl, streams, k, i, i + pl->cut[k].row_parts);
+        run_part(&t, pl->cut[k].way);
+    }
+    pl->job->then(pl->job->arg, t.row, t.n_rows, t.first, t.n_out);
+}
+
 void tg_matmul(const tg_worker *w, const tg_matmul_job *job, tg_matmul_mode mode, const tg_matmul_job *next)
 {
     plan mine, after;
@@ -302,15 +313,20 @@ void tg_matmul(const tg_worker *w, const tg_matmul_job *job, tg_matmul_mode mode
     if (next)
         make_plan(&after, w, next, mode);
     make_streams(&mine, next ? &after : NULL, streams);
-    size_t (*take)(const tg_worker *, size_t) = job->x.n <= TG_FUSED_ROWS ? tg_take_stream : tg_take;
-    for (size_t unit; (unit = take(w, mine.n_parts)) < mine.n_parts;) {
-        int i = product_of(&mine, unit), end = job->then ? job->n_products : i + 1;
-        part t;
-        for (; i < end; i++) {
-            t = part_of(w, &mine, streams, i, unit);
-            run_part(&t, mine.cut[i].way);
+    size_t i, end, to;
+    while (tg_take_run(w, mine.n_parts, job->x.n <= TG_FUSED_ROWS, &i, &end)) {
+        for (; i < end; i = to) {
+            to = i + 1;
+            if (job->then) {
+                run_across(w, &mine, streams, i);
+                continue;
+            }
+            int k = product_of(&mine, i);
+            const cut *c = &mine.cut[k];
+            if (c->row_parts == 1)
+                to = end < c->end ? end : c->end;
+            part t = part_of(w, &mine, streams, k, i, c->row_parts == 1 ? to : i + c->row_parts);
+            run_part(&t, c->way);
         }
-        if (job->then)
-            job->then(job->arg, t.row, t.n_rows, t.first, t.n_out);
     }
 }

@@ -274,10 +274,9 @@ void tg_meet(const tg_worker *w, size_t n_units, void (*fn)(void *arg, size_t un
     tg_barrier(w);
 }
 
-/* Takes a run of the n_units in a thread's share, for `mine`, if more than `leave` are left: a quarter of them,
- * since each taking waits for all loads before it, and a long run of a thread that is held up would hold up
- * the others. */
-static bool take_run(share *s, uint64_t generation, size_t first, size_t n_units, size_t leave, share *mine)
+/* Takes a run of the n_units of a share, if more than `leave` are left: a quarter of them, since each taking
+ * waits for all loads before it, and a long run of a thread that is held up would hold up the others. */
+static bool take_run(share *s, uint64_t generation, size_t n_units, size_t leave, size_t *first, size_t *end)
 {
     uint64_t seen = atomic_load_explicit(&s->taken, memory_order_relaxed), taken, run;
     do {
@@ -287,9 +286,8 @@ static bool take_run(share *s, uint64_t generation, size_t first, size_t n_units
         run = (n_units - taken + 3) / 4;
     } while (!atomic_compare_exchange_weak_explicit(&s->taken, &seen, generation << 32 | (taken + run),
                                                     memory_order_relaxed, memory_order_relaxed));
-    mine->generation = generation;
-    mine->next = first + taken;
-    mine->end = first + taken + run;
+    *first = taken;
+    *end = taken + run;
     return true;
 }
 
@@ -304,31 +302,34 @@ void tg_share(const tg_worker *w, size_t n_units, size_t *first, size_t *end)
     share_of(w->rank, w->size, n_units, first, end);
 }
 
-/* Of others' shares what is more than a `leave`th is taken too. */
-static size_t take(const tg_worker *w, size_t n_units, size_t leave)
+bool tg_take_run(const tg_worker *w, size_t n_units, bool stream, size_t *first, size_t *end)
 {
     enum { SHARES_MAX = 4 }; /* looked into: in a large team, to look into all would take longer than to wait */
-    tg_team *t = w->team;
-    share *mine = &t->share[w->rank];
-    uint64_t generation = atomic_load_explicit(&t->generation, memory_order_relaxed);
-    if (mine->generation == generation && mine->next < mine->end)
-        return mine->next++;
+    enum { STREAM_PART = 8 };
+    uint64_t generation = atomic_load_explicit(&w->team->generation, memory_order_relaxed);
     for (int i = 0; i < w->size && i < SHARES_MAX; i++) {
         int rank = (w->rank + i) % w->size;
-        size_t first, end;
-        share_of(rank, w->size, n_units, &first, &end);
-        if (take_run(&t->share[rank], generation, first, end - first, i ? (end - first) / leave : 0, mine))
-            return mine->next++;
+        size_t from, to;
+        share_of(rank, w->size, n_units, &from, &to);
+        size_t leave = stream && i > 0 ? (to - from) / STREAM_PART : 0;
+        if (take_run(&w->team->share[rank], generation, to - from, leave, first, end)) {
+            *first += from;
+            *end += from;
+            return true;
+        }
     }
-    return n_units;
+    return false;
 }
 
 size_t tg_take(const tg_worker *w, size_t n_units)
 {
-    return take(w, n_units, SIZE_MAX);
-}
-
-size_t tg_take_stream(const tg_worker *w, size_t n_units)
-{
-    return take(w, n_units, 8);
+    share *mine = &w->team->share[w->rank];
+    uint64_t generation = atomic_load_explicit(&w->team->generation, memory_order_relaxed);
+    if (mine->generation != generation || mine->next == mine->end) {
+        mine->generation = generation;
+        mine->next = mine->end = 0;
+        if (!tg_take_run(w, n_units, false, &mine->next, &mine->end))
+            return n_units;
+    }
+    return mine->next++;
 }

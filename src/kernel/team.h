@@ -43,9 +43,10 @@ void tg_meet(const tg_worker *w, size_t n_units, void (*fn)(void *arg, size_t un
  * ascending order, so that it reads memory as a stream, and then what others have left of theirs. Which
  * thread gets which must not matter to the result. */
 size_t tg_take(const tg_worker *w, size_t n_units);
-/* The same for units that are little but reading: what others will read soon they have fetched already, so
- * only of those who have fallen far behind is anything taken. */
-size_t tg_take_stream(const tg_worker *w, size_t n_units);
+/* The same, a run of units first .. end - 1 at a time; false when no more are to be had. `stream`: the units are
+ * little but reading, and what others will read soon they have fetched already, so that only of those who have
+ * fallen far behind is anything taken. */
+bool tg_take_run(const tg_worker *w, size_t n_units, bool stream, size_t *first, size_t *end);
 /* A thread's own share of them: first .. end - 1. */
 void tg_share(const tg_worker *w, size_t n_units, size_t *first, size_t *end);
 
