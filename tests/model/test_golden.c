@@ -155,6 +155,7 @@ static const tg_session_params MODES[] = {
     {.n_threads = 2, .no_blas = true, .type_k = TG_KV_F16, .type_v = TG_KV_F16},
     {.n_threads = 2, .no_blas = true, .precise = true, .type_v = TG_KV_F16},
     {.n_threads = 2, .no_blas = true, .type_k = TG_KV_Q8_0, .type_v = TG_KV_Q8_0},
+    {.n_threads = 2, .no_blas = true, .type_k = TG_KV_Q4, .type_v = TG_KV_Q4},
     {.n_threads = 2, .no_blas = true, .type_k = TG_KV_BF16, .type_v = TG_KV_BF16, .window = 21, .keep = 3},
 };
 enum { N_MODES = sizeof MODES / sizeof *MODES };
