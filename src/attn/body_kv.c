@@ -201,7 +201,10 @@ static int rotated(const float *x, int first, int head_dim, float out[SPAN])
     int n_clamped = 0, n = head_dim - first < SPAN ? head_dim - first : SPAN;
     memset(out, 0, SPAN * sizeof *out);
     memcpy(out, x + first, (size_t)n * sizeof *x);
+    vf most = vf_zero();
     for (int d = 0; d < n; d += 16)
+        most = vf_max(vf_abs(vf_load(out + d)), most); /* a NaN is passed over */
+    for (int d = 0; d < n && vf_hmax(most) > TG_KV_Q4_MOST; d += 16) /* hardly ever */
         vf_store(out + d, clamped(vf_load(out + d), TG_KV_Q4_MOST, &n_clamped));
     turn(out, n, tg_kv_rotation(head_dim), false);
     return n_clamped;

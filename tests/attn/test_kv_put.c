@@ -44,7 +44,7 @@ static double half_step(double x, tg_type type, double amax)
 static int check_q4(const float *x, const float *got, int n, bool key, double sum[2])
 {
     int mixed = tg_kv_rotation(n), reach = mixed > 32 ? mixed : 32, too_large = 0;
-    double y[256], z[256], a[256], b[256], norm = 0, half = key ? 1.0 / 16 : 14.5 / 127, top = key ? 16 : 127;
+    double y[256] = {0}, z[256] = {0}, a[256], b[256], norm = 0, half = key ? 1.0 / 16 : 14.5 / 127, top = key ? 16 : 127;
     bool nan[256] = {false};
     for (int d = 0; d < n; d++) {
         nan[d / reach] |= isnan(x[d]) != 0;
