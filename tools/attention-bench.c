@@ -561,8 +561,8 @@ static void section_low(void)
         const char *name, *strategy;
         tg_type type;
     } form[] = {{"f32", "auto", TG_F32}, {"f16", "auto", TG_F16}, {"bf16", "auto", TG_BF16},
-                {"q8_0", "auto", TG_Q8_0}, {"bf16 products", "bf16", TG_BF16}};
-    enum { N_FORMS = 5, N = 16384 };
+                {"q8_0", "auto", TG_Q8_0}, {"q4", "auto", TG_Q4}, {"bf16 products", "bf16", TG_BF16}};
+    enum { N_FORMS = 6, N = 16384 };
     bool dots = tg_isa_has_bf16();
     for (int decode = 0; decode < 2; decode++) {
         problem p[N_FORMS];
@@ -578,7 +578,7 @@ static void section_low(void)
         measure(t, count, bench.runs);
         for (int k = 0; k < count; k++)
             report("low", decode ? "decode" : "prefill", &t[k]);
-        static char text[2][100 + 2 * 30];
+        static char text[2][160 + 2 * 30];
         double best = 0;
         char *line = text[decode];
         int at = 0;
@@ -591,7 +591,7 @@ static void section_low(void)
         claim *c =
             add_claim("low precision (FP8 in FlashAttention-3), at 16,384",
                       decode ? "decode: the best ≥ 1.5 × f32 and f16" : "prefill: the best ≥ 1.5 × f32 and f16", best >= 1.5,
-                      decode ? "memory: 8.5 bits a number instead of 16 or 32"
+                      decode ? "memory: 8.5 or 5 bits a number instead of 16 or 32"
                              : "the exponentials, which no format makes cheaper");
         snprintf(c->measured, sizeof c->measured, "%.159s", line);
         for (int k = 0; k < count; k++)

@@ -138,6 +138,7 @@ typedef enum tg_kv_type {
     TG_KV_F16 = 1,
     TG_KV_BF16 = 2,
     TG_KV_Q8_0 = 3, /* 8 bits a number and a scale for 32 of them */
+    TG_KV_Q4 = 4,   /* rotated; 4 bits a number of the values and 5 of the keys, and scales likewise */
 } tg_kv_type;
 
 typedef struct tg_session_params {

@@ -305,7 +305,8 @@ static void finish_all(const tile *t, scratch *s, float *states)
     if (t->a->mods.sink)
         add_sinks(t, s, states);
     s->kernels->finish(states, t->n, kv->v_dim, kv->head_dim, t->group,
-                       (size_t)(t->a->n_head * kv->head_dim), t->a->out + first_offset(t));
+                       (size_t)(t->a->n_head * kv->head_dim), kv->type_v == TG_Q4,
+                       t->a->out + first_offset(t));
 }
 
 /* ---- schedules ----------------------------------------------------------------------------------- */

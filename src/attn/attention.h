@@ -10,7 +10,7 @@
  * A row's arithmetic depends on its own keys and the model alone, never on threads or on other rows:
  *     chunk c holds the positions 256 c .. 256 c + 255 and is absorbed in two passes: all scores and
  *       their maximum over the row's keys, then exponentials, l in 16 lanes with a fixed tree, and O
- *       as one chain over keys ascending (for Q8_0: exact integers);
+ *       as one chain over keys ascending (for Q8_0 and Q4: exact integers);
  *     chunk c belongs to lane c mod 8; a lane merges its chunks in ascending order;
  *     the 8 lanes are merged by a fixed binary tree.
  * What varies is only who does which part when: with few rows the lanes of one (row, KV head) go to
@@ -115,19 +115,36 @@ typedef struct tg_attn_kernels {
     /* a = merge(a, b) */
     void (*merge)(float *a, const float *b, int v_dim);
     /* O / l of n states, zeros for an empty one: `group` results of head_dim floats one behind the other,
-     * each group `stride` floats behind the last. */
-    void (*finish)(const float *states, int n, int v_dim, int head_dim, int group, size_t stride, float *out);
+     * each group `stride` floats behind the last; rotated back if the values are `rotated`. */
+    void (*finish)(const float *states, int n, int v_dim, int head_dim, int group, size_t stride, bool rotated,
+                   float *out);
 } tg_attn_kernels;
 
 typedef struct tg_kv_kernels {
     int (*put)(const tg_kv_view *kv, int block, int at, int head, const float *k, const float *v);
     /* The first n keys (whole groups of 16) and values of a block, not F32, as F32 has them. */
     void (*widen_k)(const uint8_t *block, tg_type type, int head_dim, int n, float *out);
-    void (*widen_v)(const uint8_t *block, tg_type type, int v_dim, int n, float *out);
+    void (*widen_v)(const uint8_t *block, tg_type type, int head_dim, int n, float *out);
+    /* The orthonormal rotation of Q4, in place, or its inverse. */
+    void (*rotate)(float *x, int head_dim, bool back);
 } tg_kv_kernels;
 
 const tg_attn_kernels *tg_attn_table(void);
 const tg_kv_kernels *tg_kv_table(void);
+
+/* Dimensions that the rotation mixes. */
+static inline int tg_kv_rotation(int head_dim)
+{
+    int n = head_dim & -head_dim;
+    return n < 128 ? n : 128;
+}
+
+/* Of the numbers that Q4 takes: after the rotation the largest may be sqrt(128) times that. */
+#define TG_KV_Q4_MOST 65504.0f
+
+/* The levels of the codes of Q4's values. */
+#define TG_KV_LEVELS                                                                               \
+    {-127, -98, -77, -60, -45, -31, -18, -6, 6, 18, 31, 45, 60, 77, 98, 127}
 
 /* n empty states (-inf, 0, 0), the identity of merge. */
 void tg_attn_begin(float *states, int n, int v_dim);

@@ -6,12 +6,13 @@
  *   3. O = sum p v, one chain over keys ascending per row, a few rows sharing each load of v;
  *   4. the state (m, l, O) of the chunk merges into the row's.
  * With many rows the keys and values of 16-bit types are widened to float32 once for all of them.
- * Q8_0 stays in integers, exact inside 32 dimensions of a score and inside the chunk of a sum. */
+ * Q8_0 stays in integers, exact inside 32 dimensions of a score and inside the chunk of a sum; so does
+ * Q4, whose codes grow to 8 bits in registers. */
 #include "attn/micro.h"
 
 enum {
     WIDEN_ROWS = 2 * ROWS,   /* query rows from which widening a chunk pays */
-    DOT = TG_Q8_0 + 1, /* BF16 by dot-product instructions: a form of the loops beside the types' */
+    DOT = TG_Q4 + 1, /* BF16 by dot-product instructions: a form of the loops beside the types' */
     N_FORMS,
     Q8_GROUPS = TG_ISA_LEVEL == TG_ISA_avx512 ? 2 : 1,
     Q8_COLUMNS = TG_ISA_LEVEL == TG_ISA_avx512 ? 2 : 1, /* vectors of one scale */
@@ -87,31 +88,49 @@ VEC void score_groups_dot(const uint32_t *q, const int R, const uint8_t *k, cons
             vf_store(s + r * TG_ATTN_SCORES + g * 16, acc[r][g]);
 }
 
+/* Four dimensions of 16 keys of Q4: the low or the high nibbles, and bit i of each byte of `fifth`. */
+VEC vi codes_of(vi nibbles, vi fifth, const int i)
+{
+    vi low = vi_and(i % 2 ? vi_shr4(nibbles) : nibbles, vi_set1(0x0f0f0f0f));
+    return vi_or(low, vi_and(i < 4 ? vi_shl(fifth, 4 - i) : vi_shr(fifth, i - 4), vi_set1(0x10101010)));
+}
+
 /* Exact integers within 32 dimensions, then one chain over those: (integer * key's scale) * query's. */
 VEC void score_groups_q8(const tg_q8 *q, int q_stride, const int R, const uint8_t *k, const int G,
-                         int head_dim, float *s, ptrdiff_t ahead)
+                         const tg_type type, int head_dim, float *s, ptrdiff_t ahead)
 {
+    const bool narrow = type == TG_Q4;
+    const int halves = narrow ? 2 : 1; /* of a byte */
     vf sum[ROWS][Q8_GROUPS];
     for (int r = 0; r < R; r++)
         for (int g = 0; g < G; g++)
             sum[r][g] = vf_zero();
     const int n = tg_kv_scales(head_dim);
-    const size_t group_bytes = tg_kv_k_group_bytes(TG_Q8_0, head_dim);
-    const uint8_t *scales = k + (size_t)n * 512;
+    const size_t group_bytes = tg_kv_k_group_bytes(type, head_dim);
+    const uint8_t *fifths = k + (size_t)n * 256, *scales = k + (size_t)n * (narrow ? 320 : 512);
     const size_t back = back_of(ahead);
     for (int b = 0; b < n; b++, q++) {
-        vi acc[ROWS][Q8_GROUPS], key[Q8_GROUPS];
+        vi acc[ROWS][Q8_GROUPS], load[Q8_GROUPS], fifth[Q8_GROUPS], key[Q8_GROUPS];
         for (int r = 0; r < R; r++)
             for (int g = 0; g < G; g++)
-                acc[r][g] = vi_all(&q[r * q_stride].less128);
-        for (int i = 0; i < 8; i++, k += 64) {
+                acc[r][g] = narrow ? vi_shl(vi_all(&q[r * q_stride].less8), 1) : vi_all(&q[r * q_stride].less128);
+        for (int g = 0; g < G && narrow; g++) {
+            const uint8_t *at = fifths + (size_t)g * group_bytes + (size_t)b * 64;
+            fetch_twice(R, at + ahead, back, 64);
+            fifth[g] = vi_load(at);
+        }
+        for (int i = 0; i < 8; i += halves, k += 64) {
             for (int g = 0; g < G; g++) {
                 fetch_twice(R, k + ahead + (size_t)g * group_bytes, back, 64);
-                key[g] = vi_load(k + (size_t)g * group_bytes);
+                load[g] = vi_load(k + (size_t)g * group_bytes);
             }
-            for (int r = 0; r < R; r++)
+            for (int h = 0; h < halves; h++) {
                 for (int g = 0; g < G; g++)
-                    acc[r][g] = vi_dot4(acc[r][g], key[g], q[r * q_stride].q + 4 * i, 0);
+                    key[g] = narrow ? codes_of(load[g], fifth[g], i + h) : load[g];
+                for (int r = 0; r < R; r++)
+                    for (int g = 0; g < G; g++)
+                        acc[r][g] = vi_dot4(acc[r][g], key[g], q[r * q_stride].q + 4 * (i + h), narrow);
+            }
         }
         for (int g = 0; g < G; g++) {
             const uint8_t *at = scales + (size_t)g * group_bytes + (size_t)b * 32;
@@ -137,8 +156,8 @@ VEC void score_some(int r, const int R, const part *t, int g, const int G, const
     float *s = scores_of(t, r) + g * 16;
     if (form == DOT)
         score_groups_dot(c->q_bf16 + (size_t)r * (size_t)half, R, k, G, c->head_dim, s, ahead);
-    else if (form == TG_Q8_0)
-        score_groups_q8(c->q8 + (size_t)r * (size_t)n, n, R, k, G, c->head_dim, s, ahead);
+    else if (form == TG_Q8_0 || form == TG_Q4)
+        score_groups_q8(c->q8 + (size_t)r * (size_t)n, n, R, k, G, type, c->head_dim, s, ahead);
     else
         score_groups(c->q_rows + (size_t)r * (size_t)c->head_dim, R, k, G, type, c->head_dim, s,
                      TG_ATTN_SCORES, ahead);
@@ -147,7 +166,7 @@ VEC void score_some(int r, const int R, const part *t, int g, const int G, const
 /* R rows against those groups of block b that hold keys of theirs. */
 VEC void score_block(int r, const int R, const part *t, int b, const int form)
 {
-    const int most = form == TG_Q8_0 ? (int)Q8_GROUPS : (int)GROUPS;
+    const int most = form == TG_Q8_0 || form == TG_Q4 ? (int)Q8_GROUPS : (int)GROUPS;
     int from = min_of(t->c->lo, r, R) / 16, to = (max_of(t->c->hi, r, R) + 15) / 16;
     int g = higher(from, b * 4), end = lower(to, b * 4 + 4);
     for (; g + most <= end; g += most)
@@ -160,13 +179,14 @@ BY_ROWS(scores_f32, score_block, TG_F32, part);
 BY_ROWS(scores_f16, score_block, TG_F16, part);
 BY_ROWS(scores_bf16, score_block, TG_BF16, part);
 BY_ROWS(scores_q8_0, score_block, TG_Q8_0, part);
+BY_ROWS(scores_q4, score_block, TG_Q4, part);
 BY_ROWS(scores_dot, score_block, DOT, part);
 
 typedef void (*const *by_rows)(int r, const part *t, int b); /* [R] */
 
 static const by_rows scores_by_form[N_FORMS] = {[TG_F32] = scores_f32, [TG_F16] = scores_f16,
                                                 [TG_BF16] = scores_bf16, [TG_Q8_0] = scores_q8_0,
-                                                [DOT] = scores_dot};
+                                                [TG_Q4] = scores_q4, [DOT] = scores_dot};
 
 static int form_of(const tg_chunk *c, tg_type type)
 {
@@ -295,14 +315,15 @@ static void round_rows(const part *t)
     }
 }
 
-/* ---- 3. weighted values of Q8_0 ------------------------------------------------------------------ */
+/* ---- 3. weighted values of Q8_0 and Q4 ----------------------------------------------------------- */
 
 /* p times the values' scales as 15-bit fixed point: relative to the largest product of the chunk, a step
  * is 2^-15, far below that of the values' own codes, and 256 products of it with a code fit 32 bits.
  * Returns the largest / 32767. */
 static __attribute__((noinline)) float fix_row(const part *t, const float *p, int scale, int16_t *out)
 {
-    size_t at = (size_t)TG_KV_BLOCK * (size_t)t->c->v_dim + (size_t)scale * TG_KV_BLOCK * 2;
+    size_t codes = TG_KV_BLOCK / 2 * tg_kv_v_pair_bytes(t->c->type_v, t->c->head_dim);
+    size_t at = codes + (size_t)scale * TG_KV_BLOCK * 2;
     int first = t->from / TG_KV_BLOCK, end = (t->to + TG_KV_BLOCK - 1) / TG_KV_BLOCK;
     float x[TG_KV_CHUNK];
     vf most = vf_zero(), taint = vf_zero(); /* 0, or NaN where a scale is: codes could not show it */
@@ -345,12 +366,15 @@ static void fix_rows(const part *t)
     }
 }
 
+static const int8_t value_level[16] = TG_KV_LEVELS;
+
 /* O[r][col .. col + 16 C) over all keys of the part. Two sums in turn hide the instruction's latency:
  * integers do not mind the order. */
-VEC void value_columns_q8(int r, const int R, const part *t, int col, const int C)
+VEC void value_columns_q8(int r, const int R, const part *t, int col, const int C, const tg_type type)
 {
     const tg_chunk *c = t->c;
-    const size_t n = (size_t)tg_kv_scales(c->v_dim), row = n * TG_KV_CHUNK, pair_bytes = 2 * (size_t)c->v_dim;
+    const size_t n = (size_t)tg_kv_scales(c->v_dim), row = n * TG_KV_CHUNK;
+    const size_t pair_bytes = tg_kv_v_pair_bytes(type, c->head_dim), col_bytes = type == TG_Q4 ? 1 : 2;
     size_t i0 = (size_t)(r - t->r0) * n + (size_t)(col / 32);
     const int16_t *p = c->p_fixed + i0 * TG_KV_CHUNK;
     vi acc[2][ROWS][2 * Q8_COLUMNS];
@@ -360,14 +384,18 @@ VEC void value_columns_q8(int r, const int R, const part *t, int col, const int 
                 acc[h][i][k] = vi_set1(0);
     for (int j = t->from / 16 * 16; j < t->to;) {
         int block = j / TG_KV_BLOCK, end = lower((block + 1) * TG_KV_BLOCK, (t->to + 15) / 16 * 16);
-        const uint8_t *v = c->v[block] + (size_t)(j % TG_KV_BLOCK / 2) * pair_bytes + (size_t)col * 2;
+        const uint8_t *v = c->v[block] + (size_t)(j % TG_KV_BLOCK / 2) * pair_bytes;
+        v += type == TG_Q4 ? (size_t)(col / 32 * 32) : (size_t)col * 2;
         ptrdiff_t ahead = ahead_of_values(t, r, block);
         for (; j < end; j += 4)
             for (int h = 0; h < 2; h++, v += pair_bytes) {
                 vi value[2 * Q8_COLUMNS];
-                fetch(R, v + ahead, ahead, (size_t)(C * 32));
-                for (int k = 0; k < C; k++)
-                    value[k] = vi_load_s8_pairs((const int8_t *)v + k * 32);
+                fetch(R, v + ahead, ahead, (size_t)(C * 16) * col_bytes);
+                for (int k = 0; k < C; k++) {
+                    int at = col % 32 / 16 + k; /* in halves of 32 columns */
+                    value[k] = type == TG_Q4 ? vi_pick_pairs(v + at / 2 * 32, at % 2, value_level)
+                                             : vi_load_s8_pairs((const int8_t *)v + k * 32);
+                }
                 for (int i = 0; i < R; i++)
                     for (int k = 0; k < C; k++) {
                         int32_t pair; /* of the scale that the column has */
@@ -386,24 +414,26 @@ VEC void value_columns_q8(int r, const int R, const part *t, int col, const int 
 
 VEC void value_chunk_q8(int r, const int R, const part *t, int b, const int form)
 {
-    (void)b, (void)form;
+    (void)b;
     const int most = R <= ROWS / 2 ? 2 * Q8_COLUMNS : (int)Q8_COLUMNS;
     int col = 0;
     for (; col + 16 * most <= t->c->v_dim; col += 16 * most)
-        value_columns_q8(r, R, t, col, most);
+        value_columns_q8(r, R, t, col, most, (tg_type)form);
     for (; col < t->c->v_dim; col += 16)
-        value_columns_q8(r, R, t, col, 1);
+        value_columns_q8(r, R, t, col, 1, (tg_type)form);
 }
 
 BY_ROWS(values_q8_0, value_chunk_q8, TG_Q8_0, part);
+BY_ROWS(values_q4, value_chunk_q8, TG_Q4, part);
 
 static void values(const part *t)
 {
     const tg_chunk *c = t->c;
-    if (c->type_v == TG_Q8_0) {
+    if (c->type_v == TG_Q8_0 || c->type_v == TG_Q4) {
+        by_rows fn = c->type_v == TG_Q8_0 ? values_q8_0 : values_q4;
         fix_rows(t);
         for (int r = t->r0, step = row_step(c); r < t->end; r += step)
-            values_q8_0[lower(step, t->end - r)](r, t, 0);
+            fn[lower(step, t->end - r)](r, t, 0);
         return;
     }
     int form = form_of(c, c->type_v);
@@ -439,7 +469,8 @@ static void merge(float *a, const float *b, int v_dim)
     }
 }
 
-static void finish(const float *states, int n, int v_dim, int head_dim, int group, size_t stride, float *out)
+static void finish(const float *states, int n, int v_dim, int head_dim, int group, size_t stride, bool rotated,
+                   float *out)
 {
     for (int i = 0, head = 0; i < n; i++, states += tg_attn_state_floats(v_dim)) {
         float l = states[v_dim + 1], *to = out + (size_t)head * (size_t)head_dim;
@@ -451,6 +482,8 @@ static void finish(const float *states, int n, int v_dim, int head_dim, int grou
             else
                 vf_store_n(to + d, o, head_dim - d);
         }
+        if (rotated)
+            tg_kv_table()->rotate(to, head_dim, true);
         if (++head == group) {
             head = 0;
             out += stride;
@@ -522,7 +555,7 @@ static void widen(tg_chunk *c, int from, int to)
             c->k[b] = (const uint8_t *)wide_k;
         }
         if (values) {
-            tg_kv_table()->widen_v(c->v[b], c->type_v, c->v_dim, n, wide_v);
+            tg_kv_table()->widen_v(c->v[b], c->type_v, c->head_dim, n, wide_v);
             c->v[b] = (const uint8_t *)wide_v;
         }
     }
@@ -548,17 +581,21 @@ static void absorb(const tg_chunk *c, float *states)
 static void prepare(const tg_chunk *c)
 {
     int n = tg_kv_scales(c->head_dim), half = (c->head_dim + 1) / 2;
-    bool dots = form_of(c, c->type_k) == DOT;
-    if (c->type_k != TG_Q8_0 && !dots) {
+    bool dots = form_of(c, c->type_k) == DOT, rotated = c->type_k == TG_Q4;
+    bool floats = !dots && !rotated && c->type_k != TG_Q8_0;
+    if (floats || rotated)
         gather_rows(c->q, c->n, c->head_dim, c->q_rows);
+    if (floats)
         return;
-    }
-    for (int r = 0; r < c->n; r++)
+    for (int r = 0; r < c->n; r++) {
+        const float *row = rotated ? c->q_rows + r * c->head_dim : c->q[r];
+        if (rotated)
+            tg_kv_table()->rotate(c->q_rows + r * c->head_dim, c->head_dim, false);
         for (int b = 0; b < n; b++) {
             float q[32] = {0};
             int16_t h[32];
             int m = lower(32, c->head_dim - b * 32);
-            memcpy(q, c->q[r] + b * 32, (size_t)m * sizeof *q);
+            memcpy(q, row + b * 32, (size_t)m * sizeof *q);
             if (!dots) {
                 tg_quantize_row(q, 32, c->q8 + r * n + b);
                 continue;
@@ -567,6 +604,7 @@ static void prepare(const tg_chunk *c)
             vi_store_s16(h + 16, vi_to_bf16(vf_load(q + 16)));
             memcpy(c->q_bf16 + r * half + b * 16, h, (size_t)((m + 1) / 2) * 4);
         }
+    }
 }
 
 extern const tg_attn_kernels TG_ISA_SYMBOL(tg_attn_kernels);

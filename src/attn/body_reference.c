@@ -27,7 +27,7 @@ static const float *values_from(const tg_ref *t, int at, int n)
                        (size_t)t->head * kv->v_head_stride;
     const float *f = (const float *)(const void *)v;
     if (kv->type_v != TG_F32) {
-        tg_kv_table()->widen_v(v, kv->type_v, kv->v_dim, at % TG_KV_BLOCK + n, t->wide);
+        tg_kv_table()->widen_v(v, kv->type_v, kv->head_dim, at % TG_KV_BLOCK + n, t->wide);
         f = t->wide;
     }
     return f + (size_t)(at % TG_KV_BLOCK) * (size_t)kv->v_dim;
@@ -110,7 +110,7 @@ static void clear(const tg_ref *t)
 static void put_out(const tg_ref *t, int r, float *o, float l)
 {
     o[t->kv->v_dim + 1] = l;
-    tg_attn_table()->finish(o, 1, t->kv->v_dim, t->kv->head_dim, 1, 0, t->out[r]);
+    tg_attn_table()->finish(o, 1, t->kv->v_dim, t->kv->head_dim, 1, 0, false, t->out[r]);
 }
 
 static void safe(tg_ref *t)

@@ -16,7 +16,8 @@ typedef enum tg_type {
     TG_Q8_0,
     TG_Q4_0,
     TG_Q4_1,
-    TG_TYPE_COUNT
+    TG_TYPE_COUNT,
+    TG_Q4 = TG_TYPE_COUNT, /* of the KV cache alone (attn/view.h): no tensor has it */
 } tg_type;
 
 typedef struct tg_dtype {

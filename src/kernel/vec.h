@@ -69,7 +69,10 @@ VEC void vi_store(void *p, vi a) { _mm512_storeu_si512(p, a); }
 VEC vi vi_add(vi a, vi b) { return _mm512_add_epi32(a, b); }
 VEC vi vi_and(vi a, vi b) { return _mm512_and_si512(a, b); }
 VEC vi vi_xor(vi a, vi b) { return _mm512_xor_si512(a, b); }
+VEC vi vi_or(vi a, vi b) { return _mm512_or_si512(a, b); }
 VEC vi vi_shr4(vi a) { return _mm512_srli_epi32(a, 4); }
+VEC vi vi_shl(vi a, int n) { return _mm512_sllv_epi32(a, _mm512_set1_epi32(n)); }
+VEC vi vi_shr(vi a, int n) { return _mm512_srlv_epi32(a, _mm512_set1_epi32(n)); }
 VEC vi vi_shr16(vi a) { return _mm512_srli_epi32(a, 16); }
 VEC vi vi_shl16(vi a) { return _mm512_slli_epi32(a, 16); }
 VEC vi vi_shl23(vi a) { return _mm512_slli_epi32(a, 23); }
@@ -81,6 +84,22 @@ VEC void vi_store_s16(int16_t *p, vi a) { _mm256_storeu_si256((__m256i *)p, _mm5
 /* 16 and 32 signed bytes: a lane each, and two 16-bit halves of a lane */
 VEC vi vi_load_s8(const int8_t *p) { return _mm512_cvtepi8_epi32(_mm_loadu_si128((const __m128i *)p)); }
 VEC vi vi_load_s8_pairs(const int8_t *p) { return _mm512_cvtepi8_epi16(_mm256_loadu_si256((const __m256i *)p)); }
+/* the low nibbles of 32 bytes, or the high ones, as what the table has for them, in 16-bit halves of lanes */
+VEC vi vi_pick_pairs(const uint8_t *p, bool high, const int8_t table[16])
+{
+    __m256i code = _mm256_loadu_si256((const __m256i *)p);
+    code = _mm256_and_si256(high ? _mm256_srli_epi16(code, 4) : code, _mm256_set1_epi8(15));
+    __m256i all = _mm256_broadcastsi128_si256(_mm_loadu_si128((const __m128i *)table));
+    return _mm512_cvtepi8_epi16(_mm256_shuffle_epi8(all, code));
+}
+/* lane i gets what lane i ^ by has; by: 1, 2, 4 or 8 */
+VEC vf vf_swap(vf a, int by)
+{
+    return by == 8   ? _mm512_shuffle_f32x4(a, a, 0x4e)
+           : by == 4 ? _mm512_shuffle_f32x4(a, a, 0xb1)
+           : by == 2 ? _mm512_permute_ps(a, 0x4e)
+                     : _mm512_permute_ps(a, 0xb1);
+}
 /* the low halves of the lanes, as float16 */
 VEC vf vf_from_low_f16(vi a) { return _mm512_cvtph_ps(_mm512_cvtepi32_epi16(a)); }
 /* acc + sum over 2 halves of signed 16-bit x times those of a2 */
@@ -127,11 +146,7 @@ VEC vi vi_first16(const uint8_t *p, size_t stride)
 }
 VEC vf vf_fold(vf a, int by) /* lane i gets a[i] + a[i + by], for the lower lanes */
 {
-    vf b = by == 8   ? _mm512_shuffle_f32x4(a, a, 0x4e)
-           : by == 4 ? _mm512_shuffle_f32x4(a, a, 0xb1)
-           : by == 2 ? _mm512_permute_ps(a, 0x4e)
-                     : _mm512_permute_ps(a, 0xb1);
-    return _mm512_add_ps(a, b);
+    return _mm512_add_ps(a, vf_swap(a, by));
 }
 VEC float vf_sum(vf a)
 {
@@ -236,6 +251,17 @@ VEC void vi_store(void *p, vi a) { __m256i *q = p; _mm256_storeu_si256(q, a.l); 
 VEC vi vi_add(vi a, vi b) { return VI2(_mm256_add_epi32(a.l, b.l), _mm256_add_epi32(a.h, b.h)); }
 VEC vi vi_and(vi a, vi b) { return VI2(_mm256_and_si256(a.l, b.l), _mm256_and_si256(a.h, b.h)); }
 VEC vi vi_xor(vi a, vi b) { return VI2(_mm256_xor_si256(a.l, b.l), _mm256_xor_si256(a.h, b.h)); }
+VEC vi vi_or(vi a, vi b) { return VI2(_mm256_or_si256(a.l, b.l), _mm256_or_si256(a.h, b.h)); }
+VEC vi vi_shl(vi a, int n)
+{
+    __m256i by = _mm256_set1_epi32(n);
+    return VI2(_mm256_sllv_epi32(a.l, by), _mm256_sllv_epi32(a.h, by));
+}
+VEC vi vi_shr(vi a, int n)
+{
+    __m256i by = _mm256_set1_epi32(n);
+    return VI2(_mm256_srlv_epi32(a.l, by), _mm256_srlv_epi32(a.h, by));
+}
 VEC vi vi_shr4(vi a) { return VI2(_mm256_srli_epi32(a.l, 4), _mm256_srli_epi32(a.h, 4)); }
 VEC vi vi_shr16(vi a) { return VI2(_mm256_srli_epi32(a.l, 16), _mm256_srli_epi32(a.h, 16)); }
 VEC vi vi_shl16(vi a) { return VI2(_mm256_slli_epi32(a.l, 16), _mm256_slli_epi32(a.h, 16)); }
@@ -269,6 +295,21 @@ VEC vi vi_load_s8_pairs(const int8_t *p)
 {
     return VI2(_mm256_cvtepi8_epi16(_mm_loadu_si128((const __m128i *)p)),
                _mm256_cvtepi8_epi16(_mm_loadu_si128((const __m128i *)p + 1)));
+}
+VEC vi vi_pick_pairs(const uint8_t *p, bool high, const int8_t table[16])
+{
+    __m256i code = _mm256_loadu_si256((const __m256i *)p);
+    code = _mm256_and_si256(high ? _mm256_srli_epi16(code, 4) : code, _mm256_set1_epi8(15));
+    code = _mm256_shuffle_epi8(_mm256_broadcastsi128_si256(_mm_loadu_si128((const __m128i *)table)), code);
+    return VI2(_mm256_cvtepi8_epi16(_mm256_castsi256_si128(code)),
+               _mm256_cvtepi8_epi16(_mm256_extracti128_si256(code, 1)));
+}
+VEC vf vf_swap(vf a, int by)
+{
+    return by == 8   ? VF2(a.h, a.l)
+           : by == 4 ? VF2(_mm256_permute2f128_ps(a.l, a.l, 1), _mm256_permute2f128_ps(a.h, a.h, 1))
+           : by == 2 ? VF2(_mm256_permute_ps(a.l, 0x4e), _mm256_permute_ps(a.h, 0x4e))
+                     : VF2(_mm256_permute_ps(a.l, 0xb1), _mm256_permute_ps(a.h, 0xb1));
 }
 VEC vf vf_from_low_f16(vi a) { return VF2(_mm256_cvtph_ps(vi_pack16(a.l)), _mm256_cvtph_ps(vi_pack16(a.h))); }
 VEC vi vi_dot2(vi acc, vi x, int32_t a2)
@@ -394,6 +435,9 @@ VEC void vi_store(void *p, vi a) { memcpy(p, &a, sizeof a); }
 VEC vi vi_add(vi a, vi b) { vi r; LANES r.i[i] = (int32_t)((uint32_t)a.i[i] + (uint32_t)b.i[i]); return r; }
 VEC vi vi_and(vi a, vi b) { vi r; LANES r.i[i] = a.i[i] & b.i[i]; return r; }
 VEC vi vi_xor(vi a, vi b) { vi r; LANES r.i[i] = a.i[i] ^ b.i[i]; return r; }
+VEC vi vi_or(vi a, vi b) { vi r; LANES r.i[i] = a.i[i] | b.i[i]; return r; }
+VEC vi vi_shl(vi a, int n) { vi r; LANES r.i[i] = (int32_t)((uint32_t)a.i[i] << n); return r; }
+VEC vi vi_shr(vi a, int n) { vi r; LANES r.i[i] = (int32_t)((uint32_t)a.i[i] >> n); return r; }
 VEC vi vi_shr4(vi a) { vi r; LANES r.i[i] = (int32_t)((uint32_t)a.i[i] >> 4); return r; }
 VEC vi vi_shr16(vi a) { vi r; LANES r.i[i] = (int32_t)((uint32_t)a.i[i] >> 16); return r; }
 VEC vi vi_shl16(vi a) { vi r; LANES r.i[i] = (int32_t)((uint32_t)a.i[i] << 16); return r; }
@@ -424,6 +468,14 @@ VEC vi vi_load_s8_pairs(const int8_t *p)
         h[i] = p[i];
     return vi_load(h);
 }
+VEC vi vi_pick_pairs(const uint8_t *p, bool high, const int8_t table[16])
+{
+    int16_t h[32];
+    for (int i = 0; i < 32; i++)
+        h[i] = table[p[i] >> (high ? 4 : 0) & 15];
+    return vi_load(h);
+}
+VEC vf vf_swap(vf a, int by) { vf r; LANES r.f[i] = a.f[i ^ by]; return r; }
 VEC vf vf_from_low_f16(vi a) { vf r; LANES r.f[i] = tg_f16_to_f32((uint16_t)a.i[i]); return r; }
 VEC vi vi_dot2(vi acc, vi x, int32_t a2)
 {

@@ -30,7 +30,8 @@ struct tg_session {
 static tg_type kv_type(tg_kv_type t)
 {
     static const tg_type types[] = {
-        [TG_KV_F32] = TG_F32, [TG_KV_F16] = TG_F16, [TG_KV_BF16] = TG_BF16, [TG_KV_Q8_0] = TG_Q8_0};
+        [TG_KV_F32] = TG_F32, [TG_KV_F16] = TG_F16, [TG_KV_BF16] = TG_BF16, [TG_KV_Q8_0] = TG_Q8_0,
+        [TG_KV_Q4] = TG_Q4};
     return types[t];
 }
 
@@ -75,8 +76,8 @@ static tg_status check_params(const tg_session_params *p, tg_error *err)
                  {"sequences", p->n_seq_max, 1, 1 << 12},
                  {"window", p->window, 0, TG_MAX_CTX},
                  {"positions kept", p->keep, 0, TG_MAX_CTX},
-                 {"type of the cached keys", (int)p->type_k, TG_KV_F32, TG_KV_Q8_0},
-                 {"type of the cached values", (int)p->type_v, TG_KV_F32, TG_KV_Q8_0}};
+                 {"type of the cached keys", (int)p->type_k, TG_KV_F32, TG_KV_Q4},
+                 {"type of the cached values", (int)p->type_v, TG_KV_F32, TG_KV_Q4}};
     for (size_t i = 0; i < sizeof limit / sizeof *limit; i++)
         if (limit[i].value < limit[i].min || limit[i].value > limit[i].max)
             return tg_fail(err, TG_E_USAGE, NULL, "%s (found %d, allowed %d to %d)", limit[i].name,

@@ -27,7 +27,8 @@ enum { DEBUG = 0 };
 #define EACH_STRATEGY(s)                                                                           \
     for (const tg_attn_strategy *s = tg_attn_strategies; s < tg_attn_strategies + tg_n_attn_strategies; s++)
 
-static const tg_type cache_types[] = {TG_F32, TG_F16, TG_BF16, TG_Q8_0};
+static const tg_type cache_types[] = {TG_F32, TG_F16, TG_BF16, TG_Q8_0, TG_Q4};
+enum { N_TYPES = sizeof cache_types / sizeof *cache_types };
 static const int head_groups[][2] = {{1, 1}, {8, 2}, {9, 3}, {4, 4}, {5, 1}, {6, 2}, {3, 1}, {70, 1}};
 
 typedef struct sizes {
@@ -45,7 +46,7 @@ typedef struct problem {
     tg_kv_seq *seq;
     tg_attn_row *row;
     float *k, *v;    /* [n_seq][n_keys][n_head_kv][head_dim], once put: as the cache holds them */
-    float *v_scale;  /* [n_seq][n_keys][n_head_kv][scales]: of Q8_0 values */
+    float *v_scale;  /* [n_seq][n_keys][n_head_kv][scales]: of Q8_0 and Q4 values */
     float *q, *sink; /* sink: [n_head], in use when a.mods.sink says so */
     size_t k_bytes, v_bytes;
 } problem;
@@ -239,7 +240,7 @@ static inline void read_back(problem *p, int seq, int pos)
         for (size_t d = 0; d < dim; d++)
             p->k[to + d] = from[(at / 16 - group) * 16 * dim + d * 16 + at % 16];
         if (kv->type_v != TG_F32)
-            tg_kv_table()->widen_v(v, kv->type_v, kv->v_dim, (int)at + 1, wide);
+            tg_kv_table()->widen_v(v, kv->type_v, kv->head_dim, (int)at + 1, wide);
         from = kv->type_v == TG_F32 ? (const float *)(const void *)v : wide;
         memcpy(p->v + to, from + at * v_dim, dim * sizeof *from);
         for (size_t d = 0; d < dim; d += 32) {
@@ -247,6 +248,12 @@ static inline void read_back(problem *p, int seq, int pos)
             for (size_t i = d; i < dim && i < d + 32; i++)
                 most = fmaxf(most, fabsf(p->v[to + i]));
             p->v_scale[to + d / 32] = most / 127.0f;
+            if (kv->type_v == TG_Q4) {
+                uint16_t scale;
+                memcpy(&scale, v + TG_KV_BLOCK / 2 * tg_kv_v_pair_bytes(TG_Q4, kv->head_dim) +
+                                   (d / 32 * TG_KV_BLOCK + at) * 2, 2);
+                p->v_scale[to + d / 32] = tg_f16_to_f32(scale);
+            }
         }
     }
     free(wide);
@@ -258,6 +265,26 @@ static inline int put(problem *p, int seq, int pos)
     int n_clamped = tg_kv_put(&p->a.kv, &p->seq[seq], pos, p->k + at, p->v + at);
     read_back(p, seq, pos);
     return n_clamped;
+}
+
+/* x rotated as Q4 wants it, or back, in float64: by a matrix that the rotation of unit vectors tells. */
+static inline void rotate64(const double *x, int dim, bool back, double *out)
+{
+    static double matrix[256][256];
+    static int of_dim;
+    for (int d = 0; d < dim && of_dim != dim; d++) {
+        float unit[256] = {0};
+        unit[d] = 1;
+        tg_kv_table()->rotate(unit, dim, false);
+        for (int e = 0; e < dim; e++)
+            matrix[e][d] = (double)((unit[e] > 0) - (unit[e] < 0)) / sqrt(tg_kv_rotation(dim));
+    }
+    of_dim = dim;
+    for (int e = 0; e < dim; e++) {
+        out[e] = 0;
+        for (int d = 0; d < dim; d++)
+            out[e] += x[d] * (back ? matrix[d][e] : matrix[e][d]);
+    }
 }
 
 /* Writes what any row sees, and nothing else. */

@@ -19,12 +19,12 @@ static problem some_problem(int i, int most_keys)
     s.n_head = heads[0];
     s.n_head_kv = heads[1];
     s.head_dim = i % 2 ? 64 : rand_int(1, 130);
-    s.type_k = cache_types[i & 3];
-    s.type_v = cache_types[i >> 2 & 3];
+    s.type_k = cache_types[i % N_TYPES];
+    s.type_v = cache_types[i / N_TYPES % N_TYPES];
     s.n = i % 5 ? rand_int(2, 30) : rand_int(60, 120);
     problem p = problem_make(s, 0.3f);
     mix_rows(&p);
-    if (i >> 4 & 1) {
+    if (i / (N_TYPES * N_TYPES) % 2) {
         p.a.mods.window = rand_int(1, s.n_keys);
         p.a.mods.keep = i % 3 ? rand_int(0, 70) : 0;
         p.a.mods.soft_cap = i % 2 ? 5 : 0;
@@ -94,7 +94,7 @@ static void shuffled(const tg_attn_strategy *s, problem *p)
 static void same_bits(void **state)
 {
     (void)state;
-    for (int i = 0; i < (DEBUG ? 32 : 128); i++) {
+    for (int i = 0; i < (DEBUG ? 50 : 150); i++) {
         problem p = some_problem(i, i % 8 == 7 ? 2600 : 600);
         const tg_attn_strategy *s = by_name("auto");
         run(s, &p, &p.a, 1);
@@ -122,7 +122,7 @@ static void bf16_threads(void **state)
 {
     (void)state;
     const tg_attn_strategy *s = by_name("bf16");
-    for (int i = 10; i < 128; i += 16) {
+    for (int i = 2 + 2 * N_TYPES; i < 200; i += N_TYPES * N_TYPES) {
         problem p = some_problem(i, 2600);
         if (fits(s, &p)) {
             run(s, &p, &p.a, 1);
@@ -141,11 +141,13 @@ static void bf16_threads(void **state)
 static void appending(void **state)
 {
     (void)state;
-    for (int i = 0; i < (DEBUG ? 16 : 48); i++) {
+    for (int i = 0; i < (DEBUG ? 25 : 50); i++) {
         rand_state = 800 + (uint64_t)i;
-        tg_type k = cache_types[i & 3], v = cache_types[i >> 2 & 3];
+        tg_type k = cache_types[i % N_TYPES], v = cache_types[i / N_TYPES % N_TYPES];
         int n = i % 3 ? near_edge(300) : rand_int(1, 100);
         problem p = problem_make((sizes){1, n, 4, 2, i % 2 ? 48 : 19, k, v, n}, 0.3f);
+        size_t bytes = key_at(&p, 1, 0, 0) * sizeof(float);
+        float *keys = memcpy(malloc(bytes), p.k, bytes), *values = memcpy(malloc(bytes), p.v, bytes);
         for (int r = 0; r < n; r++) {
             put(&p, 0, r);
             tg_attn one = part_of(&p, r, r + 1);
@@ -155,9 +157,13 @@ static void appending(void **state)
         run(by_name("auto"), &p, &p.a, 1);
         assert_true(hash_of(&p) == grown);
         shuffle_blocks(&p);
+        memcpy(p.k, keys, bytes);
+        memcpy(p.v, values, bytes);
         put_all(&p);
         run(by_name("auto"), &p, &p.a, 1);
         assert_true(hash_of(&p) == grown);
+        free(keys);
+        free(values);
         problem_free(&p);
     }
 }
@@ -166,7 +172,7 @@ static void appending(void **state)
 
 static const char *program;
 
-enum { LEVEL_CASES = DEBUG ? 16 : 64 };
+enum { LEVEL_CASES = DEBUG ? 25 : 75 };
 
 /* All strategies but those with BF16 products, which only some processors have. */
 static void print_bits(void)

@@ -45,7 +45,7 @@ static void merge(float *a, const float *b)
 static float finish(const float *state)
 {
     float out;
-    tg_attn_table()->finish(state, 1, V_DIM, 1, 1, 1, &out);
+    tg_attn_table()->finish(state, 1, V_DIM, 1, 1, 1, false, &out);
     return out;
 }
 

@@ -22,8 +22,8 @@ static sizes some_sizes(int i)
     s.n_head = heads[0];
     s.n_head_kv = heads[1];
     s.head_dim = i % 4 == 0 ? 64 : i % 13 == 0 ? rand_int(1, 256) : rand_int(1, 80);
-    s.type_k = cache_types[i & 3];
-    s.type_v = i % 3 ? cache_types[rand_int(0, 3)] : s.type_k;
+    s.type_k = cache_types[i % N_TYPES];
+    s.type_v = i % 3 ? cache_types[rand_int(0, N_TYPES - 1)] : s.type_k;
     s.n = i % 2 ? rand_int(1, 3) : rand_int(1, s.n_keys > 300 ? 14 : 40);
     return s;
 }
@@ -80,7 +80,7 @@ static void check_kind(const problem *p, int i, sight kind, const answer *plain)
 
 static void check(const problem *p, int i)
 {
-    bool rounds = p->s.type_k == TG_Q8_0 || fits(tg_attn_strategy_by_name("bf16"), p);
+    bool rounds = in_codes(p->s.type_k) || fits(tg_attn_strategy_by_name("bf16"), p);
     answer plain = {0};
     if (rounds)
         plain = answer_make(p, PLAIN);
@@ -129,9 +129,9 @@ static void modifiers(void **state)
 static void long_rows(void **state)
 {
     (void)state;
-    for (int i = 0; i < (DEBUG ? 3 : 12); i++) {
+    for (int i = 0; i < (DEBUG ? 5 : 15); i++) {
         rand_state = 300 + (uint64_t)i;
-        tg_type k = cache_types[i % 4], v = i < 4 ? k : cache_types[rand_int(0, 3)];
+        tg_type k = cache_types[i % N_TYPES], v = i < N_TYPES ? k : cache_types[rand_int(0, N_TYPES - 1)];
         sizes s = {1, i % 3 ? 10000 - i : 4096, 2, 1, 64, k, v, i % 2 ? 1 : 10};
         problem p = problem_make(s, i < 8 ? 0.125f : 1);
         put_all(&p);
@@ -183,16 +183,24 @@ typedef struct taint {
     int where, head, dim; /* head: of keys, or of queries */
     tg_attn_row at;       /* of a key */
     int row;              /* of a query */
+    const float *k, *v;   /* all keys and values before they were put: twice rounded is not once rounded */
 } taint;
 
 static taint some_taint(const problem *p, int where)
 {
     return (taint){where, rand_int(0, (where == IN_QUERY ? p->s.n_head : p->s.n_head_kv) - 1),
                    rand_int(0, p->s.head_dim - 1), {rand_int(0, p->s.n_seq - 1), rand_int(0, p->s.n_keys - 1)},
-                   rand_int(0, p->s.n - 1)};
+                   rand_int(0, p->s.n - 1), NULL, NULL};
 }
 
-/* May it show in dimension d of head h of row r? A Q8_0 value has one scale for 32 dimensions. */
+/* Dimensions of a value that a NaN takes with it: those of a scale, and those that are rotated together. */
+static int reach_of(const problem *p)
+{
+    int mixed = tg_kv_rotation(p->s.head_dim);
+    return p->s.type_v == TG_Q4 && mixed > 32 ? mixed : in_codes(p->s.type_v) ? 32 : 1;
+}
+
+/* May it show in dimension d of head h of row r? */
 static bool reaches(const problem *p, const taint *t, int r, int h, int d)
 {
     if (t->where == IN_QUERY)
@@ -200,21 +208,29 @@ static bool reaches(const problem *p, const taint *t, int r, int h, int d)
     if (h / (p->s.n_head / p->s.n_head_kv) != t->head || p->row[r].seq != t->at.seq ||
         !sees(&p->a.mods, p->row[r], t->at.pos))
         return false;
-    return t->where == IN_KEY || (p->s.type_v == TG_Q8_0 ? d / 32 == t->dim / 32 : d == t->dim);
+    return t->where == IN_KEY || d / reach_of(p) == t->dim / reach_of(p);
+}
+
+static void give(problem *p, const taint *t)
+{
+    size_t at = key_at(p, t->at.seq, t->at.pos, 0), n = (size_t)(p->s.n_head_kv * p->s.head_dim);
+    memcpy(p->k + at, t->k + at, n * sizeof *p->k);
+    memcpy(p->v + at, t->v + at, n * sizeof *p->v);
 }
 
 static void run_tainted(const tg_attn_strategy *s, problem *p, const taint *t)
 {
-    size_t key = key_at(p, t->at.seq, t->at.pos, t->where == IN_QUERY ? 0 : t->head), n = (size_t)p->s.head_dim;
+    size_t key = key_at(p, t->at.seq, t->at.pos, t->where == IN_QUERY ? 0 : t->head);
     float *x = t->where == IN_KEY     ? p->k + key
                : t->where == IN_VALUE ? p->v + key
                                       : p->q + (size_t)(t->row * row_width(p) + t->head * p->s.head_dim);
-    float saved[256];
-    memcpy(saved, x, n * sizeof *x); /* Q8_0 takes neighbours with it */
+    give(p, t);
+    float saved = x[t->dim];
     x[t->dim] = NAN;
     put(p, t->at.seq, t->at.pos);
     run(s, p, &p->a, 1);
-    memcpy(x, saved, n * sizeof *x);
+    give(p, t);
+    x[t->dim] = saved;
     put(p, t->at.seq, t->at.pos);
 }
 
@@ -245,13 +261,19 @@ static void nan_spreads(void **state)
         mix_rows(&p);
         if (i % 2)
             some_mods(&p);
+        taint t = some_taint(&p, i % 3);
+        size_t bytes = key_at(&p, s.n_seq, 0, 0) * sizeof(float);
+        float *k = memcpy(malloc(bytes), p.k, bytes), *v = memcpy(malloc(bytes), p.v, bytes);
+        t.k = k;
+        t.v = v;
         for (int seq = 0; seq < s.n_seq; seq++)
             for (int pos = 0; pos < s.n_keys; pos++)
                 put(&p, seq, pos);
-        taint t = some_taint(&p, i % 3);
         EACH_STRATEGY (strategy)
             if (fits(strategy, &p))
                 check_taint(strategy, &p, &t);
+        free(k);
+        free(v);
         problem_free(&p);
     }
 }

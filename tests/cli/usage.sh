@@ -87,7 +87,7 @@ generate -c 0 x|-c: '0' is not a whole number from 1 to 1048576
 generate -b 0 x|-b: '0' is not a whole number from 1 to 65536
 generate --seed -1 x|--seed: '-1' is not a whole number from 0 to 18446744073709551615
 generate --seed 18446744073709551616 x|--seed: '18446744073709551616' is not a whole number from 0 to 18446744073709551615
-generate --kv-type f8 x|--kv-type: 'f8' is not one of f32|f16|bf16|q8_0
+generate --kv-type f8 x|--kv-type: 'f8' is not one of f32|f16|bf16|q8_0|q4
 generate --blas maybe x|--blas: 'maybe' is not one of on|off
 logits --format csv|--format: 'csv' is not one of text|json|npy
 generate -p a -f b|the text is given more than once (as an argument, with -p or with -f)

@@ -89,7 +89,7 @@ int main(int argc, char **argv)
         case 'f':
             params.type_k = params.type_v = TG_KV_F32;
             break;
-        case 'k': /* f32, f16, bf16 or q8_0, by number */
+        case 'k': /* f32, f16, bf16, q8_0 or q4, by number */
             params.type_k = params.type_v = (tg_kv_type)atoi(optarg);
             break;
         case 't':
