@@ -382,7 +382,8 @@ static int open_session(bench *b, const tg_options *opt, tg_error *err)
 static int run_setting(bench *b, int n_threads, int n_batch, int type_k, int type_v, tg_error *err)
 {
     static const char *const types[] = {
-        [TG_KV_F32] = "f32", [TG_KV_F16] = "f16", [TG_KV_BF16] = "bf16", [TG_KV_Q8_0] = "q8_0"};
+        [TG_KV_F32] = "f32", [TG_KV_F16] = "f16", [TG_KV_BF16] = "bf16",
+        [TG_KV_Q8_0] = "q8_0", [TG_KV_Q4] = "q4"};
     tg_session_info info;
     tg_options opt = *b->opt;
     opt.n_threads = n_threads;

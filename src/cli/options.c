@@ -16,6 +16,8 @@
 /* To add an option: a field in tg_options and a row here. Rows of one command differ in name and
  * letter; tests/cli/test_options.c walks the table. Limits are those of the library. */
 
+#define KV_TYPES "f32|f16|bf16|q8_0|q4" /* in the order of tg_kv_type */
+
 #define GEN                            TG_CMD_GENERATE
 #define TOK                            TG_CMD_TOKENIZE
 #define LOG                            TG_CMD_LOGITS
@@ -87,10 +89,10 @@ const tg_option tg_option_table[] = {
     {"threads", 't', BEN, LIST(thread_counts, 0, 512, NULL),
      "threads; 0 or absent: OMP_NUM_THREADS, else one per core that may be used"},
     {"batch", 'b', BEN, LIST(batches, 1, 65536, "512"), "prompt tokens computed at once"},
-    {"kv-type", 0, BEN, CHOICES(kv_types, "f32|f16|bf16|q8_0", "f16"),
+    {"kv-type", 0, BEN, CHOICES(kv_types, KV_TYPES, "f16"),
      "number formats of the cached keys and values, separated by commas"},
-    {"kv-type-k", 0, BEN, CHOICES(kv_types_k, "f32|f16|bf16|q8_0", NULL), "those of the keys alone"},
-    {"kv-type-v", 0, BEN, CHOICES(kv_types_v, "f32|f16|bf16|q8_0", NULL),
+    {"kv-type-k", 0, BEN, CHOICES(kv_types_k, KV_TYPES, NULL), "those of the keys alone"},
+    {"kv-type-v", 0, BEN, CHOICES(kv_types_v, KV_TYPES, NULL),
      "those of the values alone"},
 
     {"context", 'c', GEN | LOG | INS, INT(n_ctx, "N", 1, 1048576, NULL),
@@ -100,11 +102,11 @@ const tg_option tg_option_table[] = {
      "prompt tokens computed at once"},
     {"threads", 't', GEN | LOG | INS, INT(n_threads, "N", 0, 512, NULL),
      "threads; 0 or absent: OMP_NUM_THREADS, else one per core that may be used"},
-    {"kv-type", 0, GEN | LOG | INS, CHOICE(kv_type, "f32|f16|bf16|q8_0|q4", "f16"),
+    {"kv-type", 0, GEN | LOG | INS, CHOICE(kv_type, KV_TYPES, "f16"),
      "number format of the cached keys and values"},
-    {"kv-type-k", 0, GEN | LOG | INS, CHOICE(kv_type_k, "f32|f16|bf16|q8_0|q4", NULL),
+    {"kv-type-k", 0, GEN | LOG | INS, CHOICE(kv_type_k, KV_TYPES, NULL),
      "that of the keys alone"},
-    {"kv-type-v", 0, GEN | LOG | INS, CHOICE(kv_type_v, "f32|f16|bf16|q8_0|q4", NULL),
+    {"kv-type-v", 0, GEN | LOG | INS, CHOICE(kv_type_v, KV_TYPES, NULL),
      "that of the values alone"},
     {"window", 0, GEN | LOG, INT(window, "N", 1, 1048576, NULL),
      "attend to the last N positions only; absent: as the model has it"},
