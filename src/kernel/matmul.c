@@ -247,29 +247,35 @@ static void float_part(const part *t)
     }
 }
 
-/* BLAS_ROWS and BLAS_OUT at most. */
-static void blas_part(const part *t)
+/* n outputs from `first` on, BLAS_OUT at most, by BLAS_ROWS rows at most. */
+static void blas_outputs(const part *t, int first, int n)
 {
     const tg_matmul_kernels *k = kernels();
     const tg_matrix *m = t->p->w;
     size_t n_in = (size_t)m->n_in;
     float *c = t->w->scratch, *decoded = c + (size_t)BLAS_ROWS * BLAS_OUT;
     const float *weights = decoded;
-    const uint8_t *src = m->data + (size_t)t->first * m->row_bytes;
+    const uint8_t *src = m->data + (size_t)first * m->row_bytes;
     if (m->type->type == TG_F32 && (uintptr_t)src % sizeof(float) == 0)
         weights = (const float *)(const void *)src;
     else
-        for (int i = 0; i < t->n_out; i++)
+        for (int i = 0; i < n; i++)
             row_to_f32(k, m->type, src + (size_t)i * m->row_bytes, decoded + (size_t)i * n_in, m->n_in);
-    tg_blas_gemm(t->n_rows, t->n_out, m->n_in, t->x->f + (size_t)t->row * n_in, n_in, weights, n_in, c, BLAS_OUT);
+    tg_blas_gemm(t->n_rows, n, m->n_in, t->x->f + (size_t)t->row * n_in, n_in, weights, n_in, c, BLAS_OUT);
     for (int r = 0; r < t->n_rows; r++) {
-        float *out = t->p->out + (size_t)(t->row + r) * t->p->out_stride + t->first;
+        float *out = t->p->out + (size_t)(t->row + r) * t->p->out_stride + first;
         const float *v = c + (size_t)r * BLAS_OUT;
-        for (int i = 0; i < t->n_out; i++) {
-            float y = m->bias ? v[i] + m->bias[t->first + i] : v[i];
+        for (int i = 0; i < n; i++) {
+            float y = m->bias ? v[i] + m->bias[first + i] : v[i];
             out[i] = t->p->add ? out[i] + y : y;
         }
     }
+}
+
+static void blas_part(const part *t)
+{
+    for (int o = t->first, end = t->first + t->n_out; o < end; o += BLAS_OUT)
+        blas_outputs(t, o, lower(BLAS_OUT, end - o));
 }
 
 /* ---- all parts of a job --------------------------------------------------------------------------- */

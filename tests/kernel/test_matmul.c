@@ -115,7 +115,8 @@ static void against_float64(void **state)
         rand_state = 1 + (uint64_t)i;
         const tg_dtype *t = &tg_dtypes[i % TG_TYPE_COUNT];
         int n_in = t->block == 1 ? rand_int(1, 200) : 32 * rand_int(1, 8);
-        int n_out = rand_int(1, 70), n = i % 9 == 8 ? rand_int(64, 150) : rand_int(1, 20);
+        int n_out = i % 4 ? rand_int(1, 70) : rand_int(600, 900);
+        int n = i % 9 == 8 ? rand_int(64, 150) : rand_int(1, 20);
         uint8_t *w = random_weights(t, n_out, n_in);
         float *bias = malloc((size_t)n_out * sizeof *bias);
         for (int o = 0; o < n_out; o++)
