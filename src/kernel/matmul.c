@@ -11,8 +11,8 @@ TG_ISA_DECLARE(tg_matmul_kernels, tg_matmul_kernels);
 
 enum {
     BLAS_ROWS_MIN = 64, /* fewer rows never go to BLAS */
-    BLAS_ROWS = 128,    /* rows and outputs of one call: parts cut by us, at fixed sizes */
-    BLAS_OUT = 64,
+    BLAS_ROWS = 256,    /* rows and outputs of one call: parts cut by us, at fixed sizes */
+    BLAS_OUT = 128,
 };
 
 static const tg_matmul_kernels *kernels(void)

@@ -184,6 +184,8 @@ void tg_team_run(tg_team *team, void (*fn)(const tg_worker *worker, void *arg), 
     {
         int rank = omp_get_thread_num(), size = omp_get_num_threads();
         tg_worker w = {team, rank, size, team->scratch + team->scratch_bytes * (size_t)rank};
+        if (size == 1)
+            omp_set_num_threads(1); /* of this region alone: BLAS sees no team, and would make its own */
         unsigned long saved = flush_subnormals();
         fn(&w, arg);
         restore_subnormals(saved);
