@@ -2,11 +2,12 @@
 #ifndef TG_KERNEL_BLAS_H
 #define TG_KERNEL_BLAS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
-/* c[m][n] = a[m][k] * b[n][k]^T, row-major with the given row lengths; single-threaded when called from
- * inside a team's program. */
-void tg_blas_gemm(int m, int n, int k, const float *a, size_t lda, const float *b, size_t ldb, float *c,
+/* c[m][n] = a[m][k] * b[n][k]^T, or with `add` c += that, row-major with the given row lengths; single-threaded
+ * when called from inside a team's program. */
+void tg_blas_gemm(int m, int n, int k, const float *a, size_t lda, const float *b, size_t ldb, bool add, float *c,
                   size_t ldc);
 
 /* OpenBLAS ends the process when it cannot get its buffers: ask for them before there is much to lose. */

@@ -6,6 +6,7 @@
 #include "base/memory.h"
 #include "kernel/blas.h"
 #include "kernel/isa.h"
+#include "kernel/vector.h"
 
 TG_ISA_DECLARE(tg_matmul_kernels, tg_matmul_kernels);
 
@@ -47,7 +48,7 @@ size_t tg_matmul_scratch_bytes(int n_in_max)
     size_t n = (size_t)n_in_max;
     size_t panel = (n / 32 + 1) * (TG_PANELS * sizeof(tg_panel_block) + (size_t)TG_PANEL * 34);
     size_t rows = 4 * n * sizeof(float);
-    size_t blas = (BLAS_OUT * n + (size_t)BLAS_ROWS * BLAS_OUT) * sizeof(float);
+    size_t blas = BLAS_OUT * n * sizeof(float);
     size_t most = panel > rows ? panel : rows;
     return (most > blas ? most : blas) + 64;
 }
@@ -253,7 +254,7 @@ static void blas_outputs(const part *t, int first, int n)
     const tg_matmul_kernels *k = kernels();
     const tg_matrix *m = t->p->w;
     size_t n_in = (size_t)m->n_in;
-    float *c = t->w->scratch, *decoded = c + (size_t)BLAS_ROWS * BLAS_OUT;
+    float *decoded = t->w->scratch, *out = t->p->out + (size_t)t->row * t->p->out_stride + first;
     const float *weights = decoded;
     const uint8_t *src = m->data + (size_t)first * m->row_bytes;
     if (m->type->type == TG_F32 && (uintptr_t)src % sizeof(float) == 0)
@@ -261,15 +262,10 @@ static void blas_outputs(const part *t, int first, int n)
     else
         for (int i = 0; i < n; i++)
             row_to_f32(k, m->type, src + (size_t)i * m->row_bytes, decoded + (size_t)i * n_in, m->n_in);
-    tg_blas_gemm(t->n_rows, n, m->n_in, t->x->f + (size_t)t->row * n_in, n_in, weights, n_in, c, BLAS_OUT);
-    for (int r = 0; r < t->n_rows; r++) {
-        float *out = t->p->out + (size_t)(t->row + r) * t->p->out_stride + first;
-        const float *v = c + (size_t)r * BLAS_OUT;
-        for (int i = 0; i < n; i++) {
-            float y = m->bias ? v[i] + m->bias[first + i] : v[i];
-            out[i] = t->p->add ? out[i] + y : y;
-        }
-    }
+    tg_blas_gemm(t->n_rows, n, m->n_in, t->x->f + (size_t)t->row * n_in, n_in, weights, n_in, t->p->add, out,
+                 t->p->out_stride);
+    for (int r = 0; m->bias && r < t->n_rows; r++, out += t->p->out_stride)
+        tg_vector()->add(m->bias + first, n, out);
 }
 
 static void blas_part(const part *t)
