@@ -2,6 +2,7 @@
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -175,6 +176,90 @@ static void same_bits(void **state)
     }
 }
 
+enum { TOGETHER_OUT = 163, TOGETHER_ROWS_MAX = 300 };
+
+typedef struct outputs {
+    float *out[2];    /* of two products */
+    float *sum;       /* what `add_up` made of them */
+    atomic_int calls; /* outputs that it was called for */
+} outputs;
+
+/* What it is given must be there, and nobody else's. */
+static void add_up(void *arg, int row, int n_rows, int first, int n)
+{
+    outputs *o = arg;
+    if (first % 32 != 0)
+        atomic_fetch_add(&o->calls, 1 << 24);
+    for (int r = row; r < row + n_rows; r++)
+        for (int i = first; i < first + n; i++) {
+            size_t at = (size_t)r * TOGETHER_OUT + (size_t)i;
+            o->sum[at] += o->out[0][at] + o->out[1][at];
+            atomic_fetch_add(&o->calls, 1);
+        }
+}
+
+typedef struct pair {
+    const tg_matmul_job *job, *next;
+} pair;
+
+static void run_pair(const tg_worker *w, void *arg)
+{
+    const pair *p = arg;
+    tg_matmul(w, p->job, (tg_matmul_mode){.blas = true}, p->next);
+}
+
+/* Two products cut in the same parts, and a function behind each: every output is handed on once, when both
+ * are there; whatever comes next changes nothing. */
+static void together(void **state)
+{
+    (void)state;
+    static const int types[][2] = {{TG_Q4_1, TG_Q8_0}, {TG_Q4_0, TG_F32}, {TG_F16, TG_F32}};
+    static const int rows[] = {1, 3, 4, 5, 33, 64, TOGETHER_ROWS_MAX};
+    enum { N_IN = 96 };
+    size_t n_bytes = (size_t)TOGETHER_ROWS_MAX * TOGETHER_OUT * sizeof(float);
+    for (int i = 0; i < 3 * 7 * 2; i++) {
+        rand_state = 1 + (uint64_t)i;
+        int n = rows[i / 3 % 7], n_threads = i / 21 ? 3 : 1;
+        tg_matrix m[2];
+        for (int k = 0; k < 2; k++) {
+            const tg_dtype *t = &tg_dtypes[types[i % 3][k]];
+            m[k] = (tg_matrix){.data = random_weights(t, TOGETHER_OUT, N_IN), .type = t, .n_out = TOGETHER_OUT,
+                               .n_in = N_IN, .row_bytes = tg_dtype_row_bytes(t, N_IN)};
+        }
+        tg_rows x = random_rows(n, N_IN);
+        float *alone[2] = {malloc(n_bytes), malloc(n_bytes)};
+        outputs o = {.out = {malloc(n_bytes), malloc(n_bytes)}, .sum = calloc(1, n_bytes)};
+        tg_matmul_job both = {.x = x, .n_products = 2, .then = add_up, .arg = &o}, last = {.x = x, .n_products = 1};
+        for (int k = 0; k < 2; k++) {
+            both.product[k] = (tg_product){&m[k], o.out[k], TOGETHER_OUT, false};
+            run(&x, &(tg_product){&m[k], alone[k], TOGETHER_OUT, false}, 1, (tg_matmul_mode){.blas = true}, 1);
+        }
+        last.product[0] = both.product[0];
+        tg_team *team;
+        assert_int_equal(tg_team_create(&team, n_threads, tg_matmul_scratch_bytes(N_IN), NULL), TG_OK);
+        tg_team_run(team, run_pair, &(pair){&both, i % 2 ? &last : &both});
+        tg_team_free(team);
+        assert_int_equal(atomic_load(&o.calls), n * TOGETHER_OUT);
+        for (int at = 0; at < n * TOGETHER_OUT; at++) {
+            /* BLAS promises a tolerance, and is left out where the other product is none of its */
+            assert_true(fabsf(o.out[0][at] - alone[0][at]) <= 1e-4f * (1.0f + fabsf(alone[0][at])));
+            assert_true(fabsf(o.out[1][at] - alone[1][at]) <= 1e-4f * (1.0f + fabsf(alone[1][at])));
+            assert_true(o.sum[at] == o.out[0][at] + o.out[1][at]);
+        }
+        if (n < 64) {
+            assert_memory_equal(o.out[0], alone[0], (size_t)n * TOGETHER_OUT * sizeof(float));
+            assert_memory_equal(o.out[1], alone[1], (size_t)n * TOGETHER_OUT * sizeof(float));
+        }
+        for (int k = 0; k < 2; k++) {
+            free(alone[k]);
+            free(o.out[k]);
+            free((void *)(uintptr_t)m[k].data);
+        }
+        free(o.sum);
+        free_rows(&x);
+    }
+}
+
 /* The largest codes with the largest activations: nothing saturates on the way. */
 static void extremes(void **state)
 {
@@ -262,7 +347,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(against_float64), cmocka_unit_test(same_bits),   cmocka_unit_test(extremes),
-        cmocka_unit_test(quantising),      cmocka_unit_test(rows_decode),
+        cmocka_unit_test(quantising),      cmocka_unit_test(rows_decode), cmocka_unit_test(together),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -61,6 +61,54 @@ static void units_and_barriers(void **state)
     }
 }
 
+/* The same by runs, with others' shares left to them or not; and what everybody meets for. */
+static void count_unit(void *arg, size_t unit)
+{
+    shared *s = arg;
+    atomic_fetch_add(&s->done[unit], 1);
+}
+
+static void runs_and_meetings(const tg_worker *w, void *arg)
+{
+    shared *s = arg;
+    for (int round = 0; round < ROUNDS; round++) {
+        size_t n = (size_t)(round * 7 % UNITS), first, end, own, own_end;
+        tg_share(w, n, &own, &own_end);
+        bool begun = false;
+        while (tg_take_run(w, n, round % 2, &first, &end)) {
+            if (first >= end || end > n || (!begun && w->size == 1 && first != own) || own_end > n)
+                atomic_fetch_add(&s->wrong, 1);
+            begun = true;
+            for (; first < end; first++)
+                count_unit(s, first);
+        }
+        tg_meet(w, UNITS - n, count_unit, (atomic_int *)(void *)s + n);
+        for (size_t i = 0; w->rank == 0 && i < UNITS; i++)
+            if (atomic_load(&s->done[i]) != round + 1)
+                atomic_fetch_add(&s->wrong, 1);
+        tg_meet(w, (size_t)round % 6, count_unit, s);
+        if (w->rank == 0)
+            for (size_t i = 0; i < (size_t)round % 6; i++)
+                atomic_fetch_sub(&s->done[i], 1);
+        tg_barrier(w);
+    }
+}
+
+static void runs(void **state)
+{
+    (void)state;
+    static const int sizes[] = {1, 2, 5, 9};
+    for (int i = 0; i < 4; i++) {
+        tg_team *team;
+        assert_int_equal(tg_team_create(&team, sizes[i], 0, NULL), TG_OK);
+        shared *s = calloc(1, sizeof *s);
+        tg_team_run(team, runs_and_meetings, s);
+        assert_int_equal(atomic_load(&s->wrong), 0);
+        free(s);
+        tg_team_free(team);
+    }
+}
+
 static void late(const tg_worker *w, void *arg)
 {
     (void)arg;
@@ -117,6 +165,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(units_and_barriers),
+        cmocka_unit_test(runs),
         cmocka_unit_test(sleepers_wake),
         cmocka_unit_test(subnormals),
         cmocka_unit_test(default_size),
