@@ -276,7 +276,7 @@ static void test_bad_lists(void **state)
     }
     for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
         assert_int_equal(PARSE("bench", "--kv-type", words[i]), TG_E_USAGE);
-        assert_non_null(strstr(err.message, "is not a list, separated by commas, of f32|f16|bf16|q8_0"));
+        assert_non_null(strstr(err.message, "is not a list, separated by commas, of f32|f16|bf16|q8_0|q4"));
     }
     assert_int_equal(PARSE("bench", "-p", "1-65"), TG_E_USAGE);
     assert_int_equal(PARSE("bench", "-p", "1-64", "-p", "1"), TG_E_USAGE);

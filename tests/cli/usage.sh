@@ -102,7 +102,7 @@ bench -p 0 -n 0|nothing to measure: -p 0 leaves the prompt out and -n 0 the rest
 bench -p 0,0 -n 0-0|nothing to measure: -p 0 leaves the prompt out and -n 0 the rest
 bench -r 0|-r: '0' is not a whole number from 1 to 1000
 bench -d 1-|-d: '1-' is not a list (1,2 or 1-8 or 1-9+2 or 1-8*2) of up to 64 from 0 to 1048576
-bench --kv-type f16,f8|--kv-type: 'f16,f8' is not a list, separated by commas, of f32|f16|bf16|q8_0
+bench --kv-type f16,f8|--kv-type: 'f16,f8' is not a list, separated by commas, of f32|f16|bf16|q8_0|q4
 bench --attention none|--attention: 'none' is none (--attention help lists them)
 bench text|bench takes options only, not 'text'
 inspect a -m b|the model is given twice: as a and with -m
