@@ -78,7 +78,8 @@ class LlamaBench:
         return ["-fa 1"] if test.kv.startswith("q") else ["-fa 0", "-fa 1"]
 
     def command(self, model, test, setting):
-        args = [self.path, "-m", model, "-t", test.threads, "-ctk", test.kv, "-ctv", test.kv, "-r", 1,
+        kv = "q4_0" if test.kv == "q4" else test.kv  # what comes nearest
+        args = [self.path, "-m", model, "-t", test.threads, "-ctk", kv, "-ctv", kv, "-r", 1,
                 "-o", "json", *setting.split()]
         if test.depth == 0 or self.has_depth:
             p, n = (test.n, 0) if test.kind == "pp" else (0, test.n)
@@ -278,7 +279,7 @@ def parse():
     a.add_argument("-n", type=numbers, default=[128], metavar="N,...", help="generated tokens (128); 0: none")
     a.add_argument("-d", type=numbers, default=[0], metavar="N,...", help="tokens in the cache before (0)")
     a.add_argument("-t", type=numbers, default=[os.cpu_count() or 1], metavar="N,...", help="threads (all)")
-    a.add_argument("--kv-type", default="f16", metavar="T,...", help="f32, f16, bf16, q8_0 (f16)")
+    a.add_argument("--kv-type", default="f16", metavar="T,...", help="f32, f16, bf16, q8_0, q4 (f16); q4 is the peers' q4_0")
     a.add_argument("--rounds", type=int, metavar="N",
                    help=f"of all tests ({ROUNDS}, but {DEEP_ROUNDS} from a depth of {DEEP})")
     a.add_argument("--timeout", type=float, default=900, metavar="S", help="of one call (900)")
@@ -303,6 +304,8 @@ def find_engines(args):
 
 def main():
     args = parse()
+    if not os.path.isfile(args.model):
+        sys.exit(f"compare-peers.py: {args.model}: no such file")
     plt = drawing() if args.plot else None
     engines = find_engines(args)
     kinds = [("pp", n) for n in args.p if n] + [("tg", n) for n in args.n if n]
