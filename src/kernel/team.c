@@ -221,10 +221,11 @@ static int64_t nanoseconds(void)
 }
 
 /* Spins for longer than a scheduler lets another program have a processor: who sleeps meanwhile gives away
- * his own, and waits for that one as well. */
+ * his own, and waits for that one as well. Whoever is late may wait for this very processor, though: after a
+ * while it is offered. */
 static void wait_for(tg_team *t, unsigned generation)
 {
-    enum { ROUND = 256 }; /* between two looks at the clock */
+    enum { ROUND = 256, LATE = 100000 }; /* between two looks at the clock; nanoseconds */
     int64_t begun = 0, now = 0;
     do {
         for (int i = 0; i < ROUND; i++) {
@@ -234,6 +235,8 @@ static void wait_for(tg_team *t, unsigned generation)
         }
         now = nanoseconds();
         begun = begun ? begun : now;
+        if (now - begun > LATE)
+            sched_yield();
     } while (now - begun < t->patience);
     /* A sleeper announces itself before it looks again; the opener opens before it looks for sleepers:
      * one of them sees the other. */

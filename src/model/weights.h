@@ -17,6 +17,14 @@ typedef struct tg_layer {
     tg_matrix gate, up, down; /* gate.data is NULL without gating */
 } tg_layer;
 
+/* Matrix i of a layer, i < TG_LAYER_MATRICES; its data may be NULL. */
+enum { TG_LAYER_MATRICES = 7 };
+static inline const tg_matrix *tg_layer_matrix(const tg_layer *l, int i)
+{
+    const tg_matrix *const m[TG_LAYER_MATRICES] = {&l->q, &l->k, &l->v, &l->attn_out, &l->gate, &l->up, &l->down};
+    return m[i];
+}
+
 /* Everything that evaluation needs of a model. */
 typedef struct tg_weights {
     const tg_arch *arch;

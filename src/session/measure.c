@@ -147,15 +147,6 @@ static void read_spans(const tg_worker *w, void *arg)
 
 /* ---- what a token reads ------------------------------------------------------------------------- */
 
-enum { LAYER_MATRICES = 7 };
-
-static const tg_matrix *layer_matrix(const tg_layer *l, int i)
-{
-    const tg_matrix *const m[LAYER_MATRICES] = {&l->q,    &l->k,  &l->v,   &l->attn_out,
-                                                &l->gate, &l->up, &l->down};
-    return m[i];
-}
-
 static size_t add_floats(spans *s, const float *v, int n)
 {
     size_t n_bytes = v ? (size_t)n * sizeof *v : 0;
@@ -182,8 +173,8 @@ static size_t add_weights(spans *s, const tg_weights *w)
     for (int i = 0; i < w->config.n_layer; i++) {
         const tg_layer *l = &w->layer[i];
         n_bytes += add_norm(s, &l->attn_norm, n) + add_norm(s, &l->ffn_norm, n);
-        for (int k = 0; k < LAYER_MATRICES; k++)
-            n_bytes += add_matrix(s, layer_matrix(l, k));
+        for (int k = 0; k < TG_LAYER_MATRICES; k++)
+            n_bytes += add_matrix(s, tg_layer_matrix(l, k));
     }
     return n_bytes;
 }
@@ -258,8 +249,8 @@ void tg_measure_work(const tg_weights *w, tg_matmul_mode mode, tg_reach reach, i
     uint64_t keys = 0;
     *work = (tg_work){0};
     for (int i = 0; i < c->n_layer; i++)
-        for (int k = 0; k < LAYER_MATRICES; k++)
-            add_product(work, layer_matrix(&w->layer[i], k), mode, (uint64_t)n);
+        for (int k = 0; k < TG_LAYER_MATRICES; k++)
+            add_product(work, tg_layer_matrix(&w->layer[i], k), mode, (uint64_t)n);
     add_product(work, &w->output, mode, 1);
     for (int i = 0; i < n; i++)
         keys += n_keys(reach, n_past + i);
@@ -274,7 +265,7 @@ enum { READS = 7, ROUNDS = 15 }; /* of each loop */
 typedef struct rounds {
     size_t (*run)(size_t n);
     size_t n;
-    size_t n_ops; /* of one thread */
+    size_t n_ops; /* of all threads, that there are */
 } rounds;
 
 static void run_rounds(const tg_worker *w, void *arg)
@@ -282,7 +273,7 @@ static void run_rounds(const tg_worker *w, void *arg)
     rounds *r = arg;
     size_t n_ops = r->run(r->n);
     if (w->rank == 0)
-        r->n_ops = n_ops;
+        r->n_ops = n_ops * (size_t)w->size;
 }
 
 /* Rounds that take one thread so long. By itself: a team that is disturbed would seem to need few. */
@@ -307,7 +298,7 @@ static double best_rate(tg_team *team, size_t (*run)(size_t n))
 {
     rounds r = {.run = run, .n = rounds_for(2e-3, run)};
     double seconds = best_of(ROUNDS, team, run_rounds, &r);
-    return (double)r.n_ops * tg_team_size(team) / seconds;
+    return (double)r.n_ops / seconds;
 }
 
 static void touch(const tg_worker *w, void *arg)

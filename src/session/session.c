@@ -108,6 +108,33 @@ static size_t worker_bytes(const tg_weights *w, const tg_session_params *p)
     return tg_forward_scratch_bytes(w, tg_attn_strategy_by_name(p->attention), p->n_batch, p->n_ctx);
 }
 
+static bool any_float(const tg_weights *w, tg_matmul_mode mode)
+{
+    if (!tg_matmul_wants_q8(&w->output, mode))
+        return true;
+    for (int i = 0; i < w->config.n_layer; i++)
+        for (int k = 0; k < TG_LAYER_MATRICES; k++) {
+            const tg_matrix *m = tg_layer_matrix(&w->layer[i], k);
+            if (m->data && !tg_matmul_wants_q8(m, mode))
+                return true;
+        }
+    return false;
+}
+
+/* OpenBLAS asks for a buffer a thread until it gets one, and without room for ever: is there room? */
+static tg_status ready_blas(const tg_session *s, tg_error *err)
+{
+    const size_t n_bytes = (size_t)s->params.n_threads * ((size_t)136 << 20);
+    if (s->params.no_blas || !any_float(s->w, (tg_matmul_mode){.precise = s->params.precise}))
+        return TG_OK;
+    void *room = tg_reserve(n_bytes, "the buffers of OpenBLAS", err);
+    if (!room)
+        return TG_E_RESOURCE;
+    tg_unreserve(room, n_bytes);
+    tg_blas_warm_up();
+    return TG_OK;
+}
+
 tg_status tg_session_make(tg_session **session, const tg_weights *w, const tg_session_params *params,
                           tg_error *err)
 {
@@ -122,8 +149,9 @@ tg_status tg_session_make(tg_session **session, const tg_weights *w, const tg_se
         status = check_attention(&s->params, &w->config, err);
     if (status != TG_OK)
         goto fail;
-    if (!s->params.no_blas)
-        tg_blas_warm_up();
+    status = ready_blas(s, err);
+    if (status != TG_OK)
+        goto fail;
     status = tg_kv_create(&s->kv, &w->config, s->params.n_ctx, s->params.n_seq_max,
                           kv_type(s->params.type_k), kv_type(s->params.type_v), err);
     if (status != TG_OK)
