@@ -105,7 +105,7 @@ $(BUILD)/tests/cli/%: tests/cli/%.c $(CLI_PARTS) $(LIB)
 
 # ---- tests ---------------------------------------------------------------------------------------
 
-check: $(TESTS) tinygpt check-layers ## every test that needs neither network nor weights
+check: $(TESTS) tinygpt check-layers $(BUILD)/tools/attention-bench ## every test that needs neither network nor weights
 	@tests/run $(TESTS) -- $(CLI_TESTS)
 
 check-layers: ## does the code respect the include table of the layers?

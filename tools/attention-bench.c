@@ -300,8 +300,8 @@ enum { GEMM_N = 1024 };
 static void gemm(const tg_worker *w, void *arg)
 {
     float *m = (float *)arg + (size_t)w->rank * 3 * GEMM_N * GEMM_N;
-    tg_blas_gemm(GEMM_N, GEMM_N, GEMM_N, m, GEMM_N, m + GEMM_N * GEMM_N, GEMM_N, m + 2 * GEMM_N * GEMM_N,
-                 GEMM_N);
+    tg_blas_gemm(GEMM_N, GEMM_N, GEMM_N, m, GEMM_N, m + GEMM_N * GEMM_N, GEMM_N, false,
+                 m + 2 * GEMM_N * GEMM_N, GEMM_N);
 }
 
 /* The plain read loop: each thread takes the same share of the keys and values that attention reads. */
