@@ -210,6 +210,16 @@ static int rotated(const float *x, int first, int head_dim, float out[SPAN])
     return n_clamped;
 }
 
+/* Block b of 32 numbers of a key or value; its span is rotated into `span` when the first block of it comes.
+ * Returns how many numbers were clamped. */
+VEC int block_q4(const float *x, int b, int head_dim, const bool key, float span[SPAN], int8_t code[32],
+                 uint16_t *scale)
+{
+    int n_clamped = b * 32 % SPAN == 0 ? rotated(x, b * 32, head_dim, span) : 0;
+    to_q4(span + b * 32 % SPAN, key, code, scale);
+    return n_clamped;
+}
+
 /* ---- keys -------------------------------------------------------------------------------------- */
 
 static int put_key_q8(uint8_t *group, int lane, int head_dim, const float *k)
@@ -228,14 +238,12 @@ static int put_key_q8(uint8_t *group, int lane, int head_dim, const float *k)
 
 static int put_key_q4(uint8_t *group, int lane, int head_dim, const float *k)
 {
-    float x[SPAN];
+    float span[SPAN];
     int n_clamped = 0, n = tg_kv_scales(head_dim);
     for (int b = 0; b < n; b++) {
         int8_t code[32];
         uint16_t scale;
-        if (b * 32 % SPAN == 0)
-            n_clamped += rotated(k, b * 32, head_dim, x);
-        to_q4(x + b * 32 % SPAN, true, code, &scale);
+        n_clamped += block_q4(k, b, head_dim, true, span, code, &scale);
         uint8_t fifth[4] = {0};
         for (int i = 0; i < 32; i++)
             fifth[i % 4] |= (uint8_t)(code[i] >> 4 << i / 4);
@@ -291,14 +299,12 @@ static int put_value_q8(uint8_t *block, int at, int head_dim, const float *v)
 
 static int put_value_q4(uint8_t *block, int at, int head_dim, const float *v)
 {
-    float x[SPAN];
+    float span[SPAN];
     int n_clamped = 0, n = tg_kv_scales(head_dim);
     for (int b = 0; b < n; b++) {
         int8_t code[32];
         uint16_t scale;
-        if (b * 32 % SPAN == 0)
-            n_clamped += rotated(v, b * 32, head_dim, x);
-        to_q4(x + b * 32 % SPAN, false, code, &scale);
+        n_clamped += block_q4(v, b, head_dim, false, span, code, &scale);
         uint8_t *to = block + (size_t)((at / 2 * n + b) * 32 + at % 2);
         for (int i = 0; i < 16; i++)
             to[2 * i] = (uint8_t)(code[i] | code[16 + i] << 4);

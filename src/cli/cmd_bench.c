@@ -190,13 +190,7 @@ static int eval(test *t, int n, double *seconds, tg_error *err)
     return status;
 }
 
-enum { READINGS = 8 }; /* of what a token reads, in a repetition */
-
-/* The median of n readings in seconds, as a token of the repetition could not have been faster. */
-static double median_read(double *seconds, int n)
-{
-    return tg_bench_quantile(seconds, n, 0.5);
-}
+enum { READINGS = 8 }; /* of what a token reads, in a repetition: no token could be faster than their median */
 
 /* One reading, for the limit of the tokens around it. */
 static int read_once(test *t, double *seconds, tg_error *err)
@@ -221,7 +215,7 @@ static int limit_of_prompt(test *t, double *seconds, tg_error *err)
         return status;
     tg_session_work(t->b->session, t->row.n_depth, t->row.n_prompt, &work);
     double compute = (double)work.f32_flops / m->f32_flops + (double)work.int8_ops / m->int8_ops;
-    double reading = median_read(read, READINGS);
+    double reading = tg_bench_quantile(read, READINGS, 0.5);
     *seconds = compute > reading ? compute : reading;
     t->row.bytes_per_token /= t->row.n_prompt;
     return TG_OK;
@@ -254,7 +248,7 @@ static int repeat_gen(test *t, int i, tg_error *err)
         tg_progress_show(&t->progress, "tokens", t->n_tokens, (int64_t)n * t->row.n_samples);
     }
     if (n_read > 0)
-        t->row.limit_seconds[i] = median_read(read, n_read) * n;
+        t->row.limit_seconds[i] = tg_bench_quantile(read, n_read, 0.5) * n;
     t->row.bytes_per_token = middle;
     return status;
 }

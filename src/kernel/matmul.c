@@ -296,8 +296,8 @@ static void run_part(const part *t, enum way way)
         blas_part(t);
 }
 
-/* Part i of all products. */
-static void run_across(const tg_worker *w, const plan *pl, const stream *streams, size_t i)
+/* Part i of all products. Returns the part behind. */
+static size_t run_across(const tg_worker *w, const plan *pl, const stream *streams, size_t i)
 {
     part t;
     for (int k = 0; k < pl->job->n_products; k++) {
@@ -305,6 +305,19 @@ static void run_across(const tg_worker *w, const plan *pl, const stream *streams
         run_part(&t, pl->cut[k].way);
     }
     pl->job->then(pl->job->arg, t.row, t.n_rows, t.first, t.n_out);
+    return i + 1;
+}
+
+/* Part i of its product, and those up to `end` that follow over the same rows. Returns the part behind. */
+static size_t run_within(const tg_worker *w, const plan *pl, const stream *streams, size_t i, size_t end)
+{
+    int k = product_of(pl, i);
+    const cut *c = &pl->cut[k];
+    bool whole_rows = c->row_parts == 1;
+    end = end < c->end ? end : c->end;
+    part t = part_of(w, pl, streams, k, i, whole_rows ? end : i + c->row_parts);
+    run_part(&t, c->way);
+    return whole_rows ? end : i + 1;
 }
 
 void tg_matmul(const tg_worker *w, const tg_matmul_job *job, tg_matmul_mode mode, const tg_matmul_job *next)
@@ -315,20 +328,8 @@ void tg_matmul(const tg_worker *w, const tg_matmul_job *job, tg_matmul_mode mode
     if (next)
         make_plan(&after, w, next, mode);
     make_streams(&mine, next ? &after : NULL, streams);
-    size_t i, end, to;
-    while (tg_take_run(w, mine.n_parts, job->x.n <= TG_FUSED_ROWS, &i, &end)) {
-        for (; i < end; i = to) {
-            to = i + 1;
-            if (job->then) {
-                run_across(w, &mine, streams, i);
-                continue;
-            }
-            int k = product_of(&mine, i);
-            const cut *c = &mine.cut[k];
-            if (c->row_parts == 1)
-                to = end < c->end ? end : c->end;
-            part t = part_of(w, &mine, streams, k, i, c->row_parts == 1 ? to : i + c->row_parts);
-            run_part(&t, c->way);
-        }
-    }
+    size_t i, end;
+    while (tg_take_run(w, mine.n_parts, job->x.n <= TG_FUSED_ROWS, &i, &end))
+        while (i < end)
+            i = job->then ? run_across(w, &mine, streams, i) : run_within(w, &mine, streams, i, end);
 }
