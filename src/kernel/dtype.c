@@ -1,10 +1,12 @@
-/* dtype.c - the table of number formats and their plain decoders.
+/* dtype.c - the table of number formats, and the plain decoders of floats and of blocks of 32.
  *
  * The decoders define what a format means; faster ones elsewhere must give the same bits. Products
  * and sums are rounded one by one (-ffp-contract=off), as numpy rounds them. */
 #include "kernel/dtype.h"
 
 #include <string.h>
+
+#include "kernel/blocks.h"
 
 float tg_f16_to_f32(uint16_t h)
 {
@@ -50,13 +52,6 @@ uint16_t tg_f32_to_f16(float f)
     return (uint16_t)(sign | half);
 }
 
-static float half_at(const uint8_t *p)
-{
-    uint16_t h;
-    memcpy(&h, p, 2);
-    return tg_f16_to_f32(h);
-}
-
 static void f32_to_f32(const void *row, float *out, size_t n)
 {
     memcpy(out, row, n * 4);
@@ -65,7 +60,7 @@ static void f32_to_f32(const void *row, float *out, size_t n)
 static void f16_to_f32(const void *row, float *out, size_t n)
 {
     for (size_t i = 0; i < n; i++)
-        out[i] = half_at((const uint8_t *)row + 2 * i);
+        out[i] = tg_half_at((const uint8_t *)row + 2 * i);
 }
 
 static void bf16_to_f32(const void *row, float *out, size_t n)
@@ -78,51 +73,84 @@ static void bf16_to_f32(const void *row, float *out, size_t n)
     }
 }
 
-/* Q8_0: f16 d, int8 q[32]; x = d * q */
+/* Q8_0: x = d * q */
 static void q8_0_to_f32(const void *row, float *out, size_t n)
 {
-    const uint8_t *p = row;
-    for (size_t i = 0; i < n; i += 32, p += 34) {
-        float d = half_at(p);
-        for (size_t j = 0; j < 32; j++)
-            out[i + j] = d * (float)(int8_t)p[2 + j];
+    for (const tg_block_q8_0 *b = row; n; n -= 32, out += 32, b++) {
+        float d = tg_half_at(b->d);
+        for (size_t i = 0; i < 32; i++)
+            out[i] = d * (float)b->q[i];
     }
 }
 
-/* Q4_0: f16 d, then 16 bytes whose low halves are q[0..15] and high halves q[16..31]; x = d * (q -
- * 8) */
+/* Q4_0: x = d * (q - 8) */
 static void q4_0_to_f32(const void *row, float *out, size_t n)
 {
-    const uint8_t *p = row;
-    for (size_t i = 0; i < n; i += 32, p += 18) {
-        float d = half_at(p);
-        for (size_t j = 0; j < 16; j++) {
-            out[i + j] = d * (float)((p[2 + j] & 15) - 8);
-            out[i + 16 + j] = d * (float)((p[2 + j] >> 4) - 8);
+    for (const tg_block_q4_0 *b = row; n; n -= 32, out += 32, b++) {
+        float d = tg_half_at(b->d);
+        for (size_t i = 0; i < 16; i++) {
+            out[i] = d * (float)((b->q[i] & 15) - 8);
+            out[16 + i] = d * (float)((b->q[i] >> 4) - 8);
         }
     }
 }
 
-/* Q4_1: f16 d, f16 m, halves as in Q4_0; x = d * q + m */
+/* Q4_1: x = d * q + m */
 static void q4_1_to_f32(const void *row, float *out, size_t n)
 {
-    const uint8_t *p = row;
-    for (size_t i = 0; i < n; i += 32, p += 20) {
-        float d = half_at(p), m = half_at(p + 2);
-        for (size_t j = 0; j < 16; j++) {
-            out[i + j] = d * (float)(p[4 + j] & 15) + m;
-            out[i + 16 + j] = d * (float)(p[4 + j] >> 4) + m;
+    for (const tg_block_q4_1 *b = row; n; n -= 32, out += 32, b++) {
+        float d = tg_half_at(b->d), m = tg_half_at(b->m);
+        for (size_t i = 0; i < 16; i++) {
+            out[i] = d * (float)(b->q[i] & 15) + m;
+            out[16 + i] = d * (float)(b->q[i] >> 4) + m;
         }
     }
 }
 
+/* Code i of Q5_0 and Q5_1. */
+static float code_of_5(const uint8_t q[16], const uint8_t high[4], size_t i)
+{
+    return (float)((q[i % 16] >> i / 16 * 4 & 15) | (high[i / 8] >> i % 8 & 1) << 4);
+}
+
+/* Q5_0: x = d * (q - 16) */
+static void q5_0_to_f32(const void *row, float *out, size_t n)
+{
+    for (const tg_block_q5_0 *b = row; n; n -= 32, out += 32, b++) {
+        float d = tg_half_at(b->d);
+        for (size_t i = 0; i < 32; i++)
+            out[i] = d * (code_of_5(b->q, b->high, i) - 16);
+    }
+}
+
+/* Q5_1: x = d * q + m */
+static void q5_1_to_f32(const void *row, float *out, size_t n)
+{
+    for (const tg_block_q5_1 *b = row; n; n -= 32, out += 32, b++) {
+        float d = tg_half_at(b->d), m = tg_half_at(b->m);
+        for (size_t i = 0; i < 32; i++)
+            out[i] = d * code_of_5(b->q, b->high, i) + m;
+    }
+}
+
+/* To add a type of blocks: its layout in blocks.h, a decoder in the file of its kin, a row. */
 const tg_dtype tg_dtypes[TG_TYPE_COUNT] = {
     [TG_F32] = {TG_F32, "F32", 0, "F32", 1, 4, f32_to_f32},
     [TG_F16] = {TG_F16, "F16", 1, "F16", 1, 2, f16_to_f32},
     [TG_BF16] = {TG_BF16, "BF16", 30, "BF16", 1, 2, bf16_to_f32},
-    [TG_Q8_0] = {TG_Q8_0, "Q8_0", 8, NULL, 32, 34, q8_0_to_f32},
-    [TG_Q4_0] = {TG_Q4_0, "Q4_0", 2, NULL, 32, 18, q4_0_to_f32},
-    [TG_Q4_1] = {TG_Q4_1, "Q4_1", 3, NULL, 32, 20, q4_1_to_f32},
+    [TG_Q8_0] = {TG_Q8_0, "Q8_0", 8, NULL, 32, sizeof(tg_block_q8_0), q8_0_to_f32},
+    [TG_Q4_0] = {TG_Q4_0, "Q4_0", 2, NULL, 32, sizeof(tg_block_q4_0), q4_0_to_f32},
+    [TG_Q4_1] = {TG_Q4_1, "Q4_1", 3, NULL, 32, sizeof(tg_block_q4_1), q4_1_to_f32},
+    [TG_Q5_0] = {TG_Q5_0, "Q5_0", 6, NULL, 32, sizeof(tg_block_q5_0), q5_0_to_f32},
+    [TG_Q5_1] = {TG_Q5_1, "Q5_1", 7, NULL, 32, sizeof(tg_block_q5_1), q5_1_to_f32},
+    [TG_Q2_K] = {TG_Q2_K, "Q2_K", 10, NULL, 256, sizeof(tg_block_q2_k), tg_q2_k_to_f32},
+    [TG_Q3_K] = {TG_Q3_K, "Q3_K", 11, NULL, 256, sizeof(tg_block_q3_k), tg_q3_k_to_f32},
+    [TG_Q4_K] = {TG_Q4_K, "Q4_K", 12, NULL, 256, sizeof(tg_block_q4_k), tg_q4_k_to_f32},
+    [TG_Q5_K] = {TG_Q5_K, "Q5_K", 13, NULL, 256, sizeof(tg_block_q5_k), tg_q5_k_to_f32},
+    [TG_Q6_K] = {TG_Q6_K, "Q6_K", 14, NULL, 256, sizeof(tg_block_q6_k), tg_q6_k_to_f32},
+    [TG_IQ4_NL] = {TG_IQ4_NL, "IQ4_NL", 20, NULL, 32, sizeof(tg_block_iq4_nl), tg_iq4_nl_to_f32},
+    [TG_IQ4_XS] = {TG_IQ4_XS, "IQ4_XS", 23, NULL, 256, sizeof(tg_block_iq4_xs), tg_iq4_xs_to_f32},
+    [TG_MXFP4] = {TG_MXFP4, "MXFP4", 39, NULL, 32, sizeof(tg_block_mxfp4), tg_mxfp4_to_f32},
 };
 
 /* Where data of a type lies, also for types without a decoder. ggml's table is indexed by its

@@ -1,7 +1,7 @@
 /* dtype.h - the one table of number formats.
  *
  * A tensor's rows are sequences of blocks: `block` elements in `block_bytes` bytes. To add a format:
- * a row in dtype.c with its decoder, and where it should be fast, an unpack in body_matmul.c. */
+ * a row in dtype.c with its decoder. */
 #ifndef TG_KERNEL_DTYPE_H
 #define TG_KERNEL_DTYPE_H
 
@@ -16,6 +16,16 @@ typedef enum tg_type {
     TG_Q8_0,
     TG_Q4_0,
     TG_Q4_1,
+    TG_Q5_0,
+    TG_Q5_1,
+    TG_Q2_K,
+    TG_Q3_K,
+    TG_Q4_K,
+    TG_Q5_K,
+    TG_Q6_K,
+    TG_IQ4_NL,
+    TG_IQ4_XS,
+    TG_MXFP4,
     TG_TYPE_COUNT,
     TG_Q4 = TG_TYPE_COUNT, /* of the KV cache alone (attn/view.h): no tensor has it */
 } tg_type;

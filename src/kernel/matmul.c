@@ -23,7 +23,7 @@ static const tg_matmul_kernels *kernels(void)
 
 bool tg_matmul_wants_q8(const tg_matrix *w, tg_matmul_mode mode)
 {
-    return w->data && !mode.precise && w->type->block > 1;
+    return w->data && !mode.precise && kernels()->fused[w->type->type];
 }
 
 void tg_quantize_row(const float *x, int n, tg_q8 *out)

@@ -1,4 +1,4 @@
-/* Tests of dtype.c: halves against their definition in double, blocks against the gguf package. */
+/* Tests of dtype.c and its kin: halves against their definition in double, blocks against the gguf package. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -10,6 +10,9 @@
 
 #include "dtype_vectors.h"
 #include "kernel/dtype.h"
+#include "kernel/matmul.h"
+#include "support/blocks.h"
+#include "support/fnv.h"
 
 /* What the standard says a half is, for one that is not NaN; infinity counts as 2^16, where it
  * stands in the rounding. */
@@ -94,32 +97,42 @@ static void beyond_the_halves(void **state)
     assert_true((tg_f32_to_f16(NAN) & 0x7fff) > 0x7c00);
 }
 
-static void check_decoder(tg_type type, const void *raw, size_t n_raw, const uint32_t *bits,
-                          size_t n)
+/* One row of n numbers by the table's decoder, in one go and a block at a time, and by the fastest one. */
+static void check_row(const tg_dtype *t, const uint8_t *raw, size_t n, float *out, float *again)
 {
-    const tg_dtype *t = &tg_dtypes[type];
-    float out[1024];
-    assert_true(n <= 1024);
-    assert_int_equal(tg_dtype_row_bytes(t, n), n_raw);
     t->to_f32(raw, out, n);
-    assert_memory_equal(out, bits, n * 4);
-    memset(out, 0, sizeof out);
-    for (size_t i = 0; i < n; i += (size_t)t->block) /* one block at a time */
-        t->to_f32((const char *)raw + tg_dtype_row_bytes(t, i), out + i, (size_t)t->block);
-    assert_memory_equal(out, bits, n * 4);
+    for (size_t i = 0; i < n; i += (size_t)t->block)
+        t->to_f32(raw + tg_dtype_row_bytes(t, i), again + i, (size_t)t->block);
+    assert_memory_equal(out, again, n * sizeof *out);
+    tg_matrix m = {.data = raw, .type = t, .n_out = 1, .n_in = (int)n};
+    tg_matrix_row(&m, 0, again);
+    assert_memory_equal(out, again, n * sizeof *out);
 }
 
 static void blocks_as_the_gguf_package_decodes_them(void **state)
 {
     (void)state;
-#define CHECK(type, name)                                                                          \
-    check_decoder(type, vec_##name##_raw, sizeof vec_##name##_raw, vec_##name##_bits,              \
-                  sizeof vec_##name##_bits / 4)
-    CHECK(TG_Q8_0, q8_0);
-    CHECK(TG_Q4_0, q4_0);
-    CHECK(TG_Q4_1, q4_1);
-    CHECK(TG_BF16, bf16);
-#undef CHECK
+    enum { MOST = 256 * n_hashed };
+    static float out[MOST], again[MOST];
+    static uint8_t random[MOST * 2];
+    for (int type = TG_BF16; type < TG_TYPE_COUNT; type++) {
+        const tg_dtype *t = &tg_dtypes[type];
+        size_t i = 0, n = (size_t)t->block * n_hashed;
+        while (vec_types[i].id != (uint32_t)t->gguf_id)
+            assert_true(++i < sizeof vec_types / sizeof *vec_types);
+        assert_int_equal(tg_dtype_row_bytes(t, vec_types[i].n), vec_types[i].n_raw);
+        check_row(t, vec_types[i].raw, vec_types[i].n, out, again);
+        assert_memory_equal(out, vec_types[i].bits, vec_types[i].n * sizeof *out);
+
+        rand_state = 1 + vec_types[i].id;
+        random_blocks(t, random, n_hashed);
+        check_row(t, random, n, out, again);
+        uint64_t h = FNV_START;
+        for (size_t k = 0; k < n; k++)
+            h = fnv_add(h, bits_of(out[k]));
+        if (h != vec_types[i].hash)
+            fail_msg("%s decodes to other numbers", t->name);
+    }
 }
 
 static void float_rows(void **state)

@@ -11,25 +11,27 @@
 #include <cmocka.h>
 
 #include "kernel/matmul.h"
-#include "support/rand.h"
+#include "support/blocks.h"
 
-/* Random rows of any type: blocks of random codes under scales of order 0.01. */
+/* Random rows of any type: blocks of random codes under scales that make numbers of order 0.1. */
 static uint8_t *random_weights(const tg_dtype *t, int n_out, int n_in)
 {
-    size_t row = tg_dtype_row_bytes(t, (size_t)n_in), total = row * (size_t)n_out;
-    uint8_t *w = malloc(total);
-    for (size_t at = 0; at < total; at += (size_t)t->block_bytes) {
-        uint8_t *b = w + at;
-        for (int i = 0; i < t->block_bytes; i++)
-            b[i] = (uint8_t)rand_u64();
-        float x = rand_normal();
-        uint16_t half[2] = {tg_f32_to_f16(0.01f * x), tg_f32_to_f16(0.05f * rand_normal())};
+    size_t n = (size_t)n_out * (size_t)(n_in / t->block);
+    uint8_t *w = malloc(n * (size_t)t->block_bytes), *b = w;
+    random_blocks(t, w, n);
+    for (size_t i = 0; i < n; i++, b += t->block_bytes) {
+        float x = rand_normal(), y = rand_normal(), small = t->block == 256 ? 0.001f : 0.01f;
+        uint16_t half = tg_f32_to_f16(x * small), min = tg_f32_to_f16(y * small * 5);
         if (t->type == TG_F32)
             memcpy(b, &x, 4);
         else if (t->type == TG_BF16)
             memcpy(b, (uint8_t *)&x + 2, 2);
+        else if (t->type == TG_MXFP4)
+            b[0] = (uint8_t)rand_int(118, 124);
         else
-            memcpy(b, half, t->type == TG_Q4_1 ? 4 : 2);
+            memcpy(b + scales_at[t->type].d, &half, 2);
+        if (scales_at[t->type].m)
+            memcpy(b + scales_at[t->type].m, &min, 2);
     }
     return w;
 }
@@ -98,8 +100,8 @@ static void check(const tg_matrix *m, const tg_rows *x, const float *out, bool q
                 sum += (double)w[k] * a;
                 size += fabs((double)w[k] * a);
             }
-            /* Q4_1's minimum meets the sum of a block apart from its codes: their sizes add up */
-            double tolerance = (m->type->type == TG_Q4_1 ? 64 : 8) * 0x1p-24 * size + 0x1p-22;
+            /* a minimum meets the sum of a block apart from its codes: their sizes add up */
+            double tolerance = (scales_at[m->type->type].m ? 64 : 8) * 0x1p-24 * size + 0x1p-22;
             double error = fabs(sum - (double)out[(size_t)r * (size_t)m->n_out + (size_t)o]);
             if (!(error <= tolerance))
                 fail_msg("%s %d x %d, %d rows: row %d, output %d: off by %g of %g", m->type->name, m->n_out,
@@ -112,10 +114,10 @@ static void check(const tg_matrix *m, const tg_rows *x, const float *out, bool q
 static void against_float64(void **state)
 {
     (void)state;
-    for (int i = 0; i < 180; i++) {
+    for (int i = 0; i < 30 * TG_TYPE_COUNT; i++) {
         rand_state = 1 + (uint64_t)i;
         const tg_dtype *t = &tg_dtypes[i % TG_TYPE_COUNT];
-        int n_in = t->block == 1 ? rand_int(1, 200) : 32 * rand_int(1, 8);
+        int n_in = t->block == 1 ? rand_int(1, 200) : t->block * rand_int(1, 256 / t->block + 1);
         int n_out = i % 4 ? rand_int(1, 70) : rand_int(600, 900);
         int n = i % 9 == 8 ? rand_int(64, 150) : rand_int(1, 20);
         uint8_t *w = random_weights(t, n_out, n_in);
@@ -149,7 +151,7 @@ static void same_bits(void **state)
     for (int type = 0; type < TG_TYPE_COUNT; type++) {
         rand_state = 77;
         const tg_dtype *t = &tg_dtypes[type];
-        enum { N_IN = 96, N_OUT = 37, N = 33 };
+        enum { N_IN = 768, N_OUT = 37, N = 33 };
         uint8_t *w = random_weights(t, N_OUT, N_IN);
         tg_matrix m = {.data = w, .type = t, .n_out = N_OUT, .n_in = N_IN,
                        .row_bytes = tg_dtype_row_bytes(t, N_IN)};
@@ -329,11 +331,11 @@ static void rows_decode(void **state)
     rand_state = 4;
     for (int type = 0; type < TG_TYPE_COUNT; type++) {
         const tg_dtype *t = &tg_dtypes[type];
-        int n_in = t->block == 1 ? 77 : 96;
+        int n_in = t->block == 1 ? 77 : 3 * t->block;
         uint8_t *w = random_weights(t, 3, n_in);
         tg_matrix m = {.data = w, .type = t, .n_out = 3, .n_in = n_in,
                        .row_bytes = tg_dtype_row_bytes(t, (size_t)n_in)};
-        float a[96], b[96];
+        float a[768], b[768];
         for (int i = 0; i < 3; i++) {
             t->to_f32(w + (size_t)i * m.row_bytes, a, (size_t)n_in);
             tg_matrix_row(&m, i, b);
