@@ -96,6 +96,12 @@ static inline float tg_half_at(const uint8_t p[2])
     return tg_f16_to_f32(h);
 }
 
+static inline void tg_put_half(uint8_t p[2], float f)
+{
+    uint16_t h = tg_f32_to_f16(f);
+    memcpy(p, &h, 2);
+}
+
 /* Scale and minimum (6 bits each) of the i-th of 8 parts of a block of Q4_K or Q5_K: the first four have a byte
  * each, whose upper two bits are those of the last four, whose lower four bits come at the end. */
 static inline void tg_q4_k_scale(const uint8_t packed[12], size_t i, int *scale, int *min)

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "kernel/blocks.h"
+#include "kernel/encode.h"
 
 float tg_f16_to_f32(uint16_t h)
 {
@@ -133,24 +134,25 @@ static void q5_1_to_f32(const void *row, float *out, size_t n)
     }
 }
 
-/* To add a type of blocks: its layout in blocks.h, a decoder in the file of its kin, a row. */
+/* To add a type of blocks: its layout in blocks.h, a decoder in the file of its kin, an encoder beside those of encode.c or body_encode.c, a row. */
 const tg_dtype tg_dtypes[TG_TYPE_COUNT] = {
-    [TG_F32] = {TG_F32, "F32", 0, "F32", 1, 4, f32_to_f32},
-    [TG_F16] = {TG_F16, "F16", 1, "F16", 1, 2, f16_to_f32},
-    [TG_BF16] = {TG_BF16, "BF16", 30, "BF16", 1, 2, bf16_to_f32},
-    [TG_Q8_0] = {TG_Q8_0, "Q8_0", 8, NULL, 32, sizeof(tg_block_q8_0), q8_0_to_f32},
-    [TG_Q4_0] = {TG_Q4_0, "Q4_0", 2, NULL, 32, sizeof(tg_block_q4_0), q4_0_to_f32},
-    [TG_Q4_1] = {TG_Q4_1, "Q4_1", 3, NULL, 32, sizeof(tg_block_q4_1), q4_1_to_f32},
-    [TG_Q5_0] = {TG_Q5_0, "Q5_0", 6, NULL, 32, sizeof(tg_block_q5_0), q5_0_to_f32},
-    [TG_Q5_1] = {TG_Q5_1, "Q5_1", 7, NULL, 32, sizeof(tg_block_q5_1), q5_1_to_f32},
-    [TG_Q2_K] = {TG_Q2_K, "Q2_K", 10, NULL, 256, sizeof(tg_block_q2_k), tg_q2_k_to_f32},
-    [TG_Q3_K] = {TG_Q3_K, "Q3_K", 11, NULL, 256, sizeof(tg_block_q3_k), tg_q3_k_to_f32},
-    [TG_Q4_K] = {TG_Q4_K, "Q4_K", 12, NULL, 256, sizeof(tg_block_q4_k), tg_q4_k_to_f32},
-    [TG_Q5_K] = {TG_Q5_K, "Q5_K", 13, NULL, 256, sizeof(tg_block_q5_k), tg_q5_k_to_f32},
-    [TG_Q6_K] = {TG_Q6_K, "Q6_K", 14, NULL, 256, sizeof(tg_block_q6_k), tg_q6_k_to_f32},
-    [TG_IQ4_NL] = {TG_IQ4_NL, "IQ4_NL", 20, NULL, 32, sizeof(tg_block_iq4_nl), tg_iq4_nl_to_f32},
-    [TG_IQ4_XS] = {TG_IQ4_XS, "IQ4_XS", 23, NULL, 256, sizeof(tg_block_iq4_xs), tg_iq4_xs_to_f32},
-    [TG_MXFP4] = {TG_MXFP4, "MXFP4", 39, NULL, 32, sizeof(tg_block_mxfp4), tg_mxfp4_to_f32},
+    [TG_F32] = {TG_F32, "F32", 0, "F32", 1, 4, f32_to_f32, tg_encode_f32},
+    [TG_F16] = {TG_F16, "F16", 1, "F16", 1, 2, f16_to_f32, tg_encode_f16},
+    [TG_BF16] = {TG_BF16, "BF16", 30, "BF16", 1, 2, bf16_to_f32, tg_encode_bf16},
+    [TG_Q8_0] = {TG_Q8_0, "Q8_0", 8, NULL, 32, sizeof(tg_block_q8_0), q8_0_to_f32, tg_encode_q8_0},
+    [TG_Q4_0] = {TG_Q4_0, "Q4_0", 2, NULL, 32, sizeof(tg_block_q4_0), q4_0_to_f32, tg_encode_q4_0},
+    [TG_Q4_1] = {TG_Q4_1, "Q4_1", 3, NULL, 32, sizeof(tg_block_q4_1), q4_1_to_f32, tg_encode_q4_1},
+    [TG_Q5_0] = {TG_Q5_0, "Q5_0", 6, NULL, 32, sizeof(tg_block_q5_0), q5_0_to_f32, tg_encode_q5_0},
+    [TG_Q5_1] = {TG_Q5_1, "Q5_1", 7, NULL, 32, sizeof(tg_block_q5_1), q5_1_to_f32, tg_encode_q5_1},
+    [TG_Q2_K] = {TG_Q2_K, "Q2_K", 10, NULL, 256, sizeof(tg_block_q2_k), tg_q2_k_to_f32, tg_encode_q2_k},
+    [TG_Q3_K] = {TG_Q3_K, "Q3_K", 11, NULL, 256, sizeof(tg_block_q3_k), tg_q3_k_to_f32, tg_encode_q3_k},
+    [TG_Q4_K] = {TG_Q4_K, "Q4_K", 12, NULL, 256, sizeof(tg_block_q4_k), tg_q4_k_to_f32, tg_encode_q4_k},
+    [TG_Q5_K] = {TG_Q5_K, "Q5_K", 13, NULL, 256, sizeof(tg_block_q5_k), tg_q5_k_to_f32, tg_encode_q5_k},
+    [TG_Q6_K] = {TG_Q6_K, "Q6_K", 14, NULL, 256, sizeof(tg_block_q6_k), tg_q6_k_to_f32, tg_encode_q6_k},
+    [TG_IQ4_NL] = {TG_IQ4_NL, "IQ4_NL", 20, NULL, 32, sizeof(tg_block_iq4_nl), tg_iq4_nl_to_f32,
+                   tg_encode_iq4_nl},
+    [TG_IQ4_XS] = {TG_IQ4_XS, "IQ4_XS", 23, NULL, 256, sizeof(tg_block_iq4_xs), tg_iq4_xs_to_f32, NULL},
+    [TG_MXFP4] = {TG_MXFP4, "MXFP4", 39, NULL, 32, sizeof(tg_block_mxfp4), tg_mxfp4_to_f32, NULL},
 };
 
 /* Where data of a type lies, also for types without a decoder. ggml's table is indexed by its

@@ -1,7 +1,7 @@
 /* dtype.h - the one table of number formats.
  *
  * A tensor's rows are sequences of blocks: `block` elements in `block_bytes` bytes. To add a format:
- * a row in dtype.c with its decoder. */
+ * a row in dtype.c with its decoder and its encoder. */
 #ifndef TG_KERNEL_DTYPE_H
 #define TG_KERNEL_DTYPE_H
 
@@ -38,6 +38,8 @@ typedef struct tg_dtype {
     int block, block_bytes;
     /* Decodes n elements (whole blocks) bit for bit as the gguf package does. */
     void (*to_f32)(const void *row, float *out, size_t n);
+    /* Encodes n finite numbers, of at most 65504 in size (encode.h); NULL: never written. */
+    void (*from_f32)(const float *x, void *row, size_t n);
 } tg_dtype;
 
 extern const tg_dtype tg_dtypes[TG_TYPE_COUNT];
