@@ -23,10 +23,6 @@ from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalize
 import hard_texts
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-GPT2 = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
-LLAMA3 = (r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*"
-          r"|\s*[\r\n]+|\s+(?!\S)|\s+")
-QWEN2 = LLAMA3.replace("{1,3}", "")
 
 
 def split(regex):
@@ -34,12 +30,8 @@ def split(regex):
 
 
 byte_level = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
-PRE = {
-    "gpt-2": [split(GPT2)],
-    "smollm": [pre_tokenizers.Digits(individual_digits=True), split(GPT2)],
-    "llama-bpe": [split(LLAMA3)],
-    "qwen2": [split(QWEN2)],
-}
+PRE = {name: ([pre_tokenizers.Digits(individual_digits=True)] if digits else []) + [split(spellings[0])]
+       for name, (digits, spellings) in hard_texts.PATTERNS.items()}
 
 
 def gguf_reference(path):

@@ -16,6 +16,7 @@ import random
 from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
 
 import hard_texts
+from hard_texts import LLAMA3, QWEN2
 
 OUT = pathlib.Path(__file__).resolve().parent.parent / "tests" / "token" / "data"
 
@@ -58,8 +59,6 @@ def corpus(seed):
         yield " ".join(words[at : at + rng.randint(2, 9)]) + rng.choice(["", "\n", " ", "\n\n"])
 
 
-LLAMA3 = (r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*"
-          r"|\s*[\r\n]+|\s+(?!\S)|\s+")
 BYTE_LEVEL = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": False}
 
 
@@ -156,7 +155,7 @@ def sets():
     digits = {"type": "Digits", "individual_digits": True}
     level = dict(BYTE_LEVEL, use_regex=True)
     llama = sequence(split(LLAMA3), BYTE_LEVEL)
-    qwen = sequence(split(LLAMA3.replace("{1,3}", "")), BYTE_LEVEL)
+    qwen = sequence(split(QWEN2), BYTE_LEVEL)
     nfc = {"type": "NFC"}
     merges = json.loads((OUT / "small-a.json").read_text("utf-8"))["model"]["merges"]
     a, b = "small-a.json", "small-b.json"
@@ -218,8 +217,6 @@ def make_cases():
 # ---- every code point ----------------------------------------------------------------------------
 
 CODES = [chr(c) for c in range(0x110000) if not 0xD800 <= c <= 0xDFFF]
-GPT2 = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
-
 
 def fnv(numbers):
     h = 0xCBF29CE484222325
@@ -230,7 +227,7 @@ def fnv(numbers):
 
 def piece_lengths(pre):
     for c in CODES:
-        text = f"a{c}1 {c}{c}\n'{c}"
+        text = f"a{c}1 {c}{c}\n'{c}A{c}A{c}b"
         for _, (start, end) in pre.pre_tokenize_str(text):
             yield len(text[start:end].encode())
 
@@ -242,18 +239,18 @@ def nfc_bytes():
 
 
 def make_digests():
-    split = lambda regex: pre_tokenizers.Split(Regex(regex), "isolated")
-    pre = {
-        "gpt-2": [split(GPT2)],
-        "smollm": [pre_tokenizers.Digits(individual_digits=True), split(GPT2)],
-        "llama-bpe": [split(LLAMA3)],
-        "qwen2": [split(LLAMA3.replace("{1,3}", ""))],
-    }
+    digests = {}
+    for name, (digits, spellings) in hard_texts.PATTERNS.items():
+        first = [pre_tokenizers.Digits(individual_digits=True)] if digits else []
+        found = {fnv(piece_lengths(pre_tokenizers.Sequence(first + [pre_tokenizers.Split(Regex(regex), "isolated")])))
+                 for regex in spellings}
+        assert len(found) == 1, name  # what counts as one pattern is one
+        digests[name] = found.pop()
     text = "/* Made by tools/make-token-cases.py from the reference: run that, do not edit this. FNV-1a, 64 bits. */\n"
     text += "/* clang-format off */\n"
     text += "static const struct {\n    const char *pre;\n    uint64_t digest;\n} piece_digests[] = {\n"
-    for name, parts in pre.items():
-        text += f'    {{"{name}", 0x{fnv(piece_lengths(pre_tokenizers.Sequence(parts))):016x}u}},\n'
+    for name, digest in digests.items():
+        text += f'    {{"{name}", 0x{digest:016x}u}},\n'
     text += f"}};\n\nstatic const uint64_t nfc_digest = 0x{fnv(nfc_bytes()):016x}u;\n"
     (OUT / "digests.h").write_text(text)
 

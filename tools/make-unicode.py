@@ -53,7 +53,8 @@ def decimal(values, per_line):
 
 
 def write_classes():
-    bits = [(matching(r"\p{L}"), 1), (matching(r"\p{N}"), 2), (matching(r"\s"), 4), (numeric(), 8), (in_words(), 16)]
+    bits = [(matching(r"\p{L}"), 1), (matching(r"\p{N}"), 2), (matching(r"\s"), 4), (numeric(), 8), (in_words(), 16),
+            (matching(r"\p{M}"), 32), (matching(r"[\p{Lu}\p{Lt}]"), 64), (matching(r"\p{Ll}"), 128)]
     cls = [0] * 0x110000
     for members, bit in bits:
         for c in members:

@@ -58,10 +58,8 @@ static tg_status check_kind(const tg_container *c, const tg_pretokenizer **pre, 
         return status;
     *pre = strlen(text) == n ? tg_pretokenizer_by_name(text) : NULL;
     if (!*pre)
-        return tg_fail(
-            err, TG_E_MODEL, path,
-            "pre-tokenizer not supported (found '%s', allowed gpt-2, smollm, llama-bpe, qwen2)",
-            tg_quote(&q, text, n));
+        return tg_fail(err, TG_E_MODEL, path, "pre-tokenizer not supported (found '%s')",
+                       tg_quote(&q, text, n));
     bool space = false;
     if (tg_meta_bool(c, "tokenizer.ggml.add_space_prefix", &space, err) == TG_META_BAD)
         return err->status;

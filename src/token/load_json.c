@@ -145,12 +145,13 @@ static tg_status load_normalizer(tg_tokenizer *t, const json_t *root, tg_error *
     return status;
 }
 
-/* The expression of a Split that isolates its matches; *regex stays NULL for any other. */
+/* The expression of a Split whose pieces are its matches, in either way of saying so: the expressions
+ * of the table leave nothing out. *regex stays NULL for any other. */
 static void get_split(const json_t *split, const char **regex)
 {
     const char *behavior = json_string_value(json_object_get(split, "behavior"));
-    if (behavior && strcmp(behavior, "Isolated") == 0 &&
-        !json_is_true(json_object_get(split, "invert")))
+    const char *wanted = json_is_true(json_object_get(split, "invert")) ? "Removed" : "Isolated";
+    if (behavior && strcmp(behavior, wanted) == 0)
         *regex = json_string_value(json_object_get(json_object_get(split, "pattern"), "Regex"));
 }
 

@@ -1,6 +1,6 @@
-/* pretokenize.c - the table of pre-tokenizers and their two scanners.
+/* pretokenize.c - the table of pre-tokenizers and their three scanners.
  *
- * A new pattern is a row; a scanner too, when neither of these can be told to do it. A scanner
+ * A new pattern is a row; a scanner too, when none of these can be told to do it. A scanner
  * gives the first alternative of the expression that matches, with the longest repetition that its
  * look-ahead allows: what a backtracking engine finds, without backtracking. Expected pieces come
  * from the reference (tools/make-token-cases.py). */
@@ -23,7 +23,9 @@ static inline unsigned look(const tg_pretokenizer *p, const uint8_t *s, size_t n
     if (i == n)
         return END;
     unsigned c = tg_class_at(s + i, n - i, length);
-    return c & p->isolated ? END : c & KIND;
+    if (c & p->isolated)
+        return END;
+    return c & p->letters ? TG_CLASS_LETTER : c & KIND;
 }
 
 /* The end of the run of one kind that goes on at s + i. */
@@ -92,9 +94,32 @@ static size_t scan_gpt2(const tg_pretokenizer *p, const uint8_t *s, size_t n)
     return c == TG_CLASS_SPACE ? spaces(p, s, n, NULL) : run(p, s, n, start + length, c);
 }
 
+/* \p{N}{1,max_digits} where s begins with a number of `length` bytes. */
+static size_t digits(const tg_pretokenizer *p, const uint8_t *s, size_t n, size_t length)
+{
+    size_t i = length;
+    for (int k = 1; k < p->max_digits && look(p, s, n, i, &length) == TG_CLASS_NUMBER; k++)
+        i += length;
+    return i;
+}
+
+/* ' ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+' where s begins with a character of class c and
+ * `length` bytes, followed by one of class `next`. */
+static size_t others(const tg_pretokenizer *p, const uint8_t *s, size_t n, size_t length,
+                     unsigned c, unsigned next)
+{
+    if (c == OTHER || (s[0] == ' ' && next == OTHER)) {
+        size_t i = run(p, s, n, length, OTHER);
+        while (i < n && (s[i] == '\r' || s[i] == '\n' || (p->slash && s[i] == '/')))
+            i++;
+        return i;
+    }
+    size_t newline = 0, all = spaces(p, s, n, &newline);
+    return newline ? newline : all;
+}
+
 /* (?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,max_digits}|
- * ?[^\s\p{L}\p{N}]+[\r\n]*
- * |\s*[\r\n]+|\s+(?!\S)|\s+ */
+ * ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+ */
 static size_t scan_llama(const tg_pretokenizer *p, const uint8_t *s, size_t n)
 {
     size_t length = contraction(s, n, true), next_length = 0;
@@ -103,23 +128,52 @@ static size_t scan_llama(const tg_pretokenizer *p, const uint8_t *s, size_t n)
     unsigned c = look(p, s, n, 0, &length);
     if (c == TG_CLASS_LETTER)
         return run(p, s, n, length, c);
-    if (c == TG_CLASS_NUMBER) {
-        size_t i = length;
-        for (int k = 1; k < p->max_digits && look(p, s, n, i, &length) == c; k++)
-            i += length;
-        return i;
-    }
+    if (c == TG_CLASS_NUMBER)
+        return digits(p, s, n, length);
     unsigned next = look(p, s, n, length, &next_length);
     if (next == TG_CLASS_LETTER && s[0] != '\r' && s[0] != '\n')
         return run(p, s, n, length + next_length, next);
-    if (c == OTHER || (s[0] == ' ' && next == OTHER)) {
-        size_t i = run(p, s, n, length, OTHER);
-        while (i < n && (s[i] == '\r' || s[i] == '\n'))
-            i++;
-        return i;
+    return others(p, s, n, length, c, next);
+}
+
+/* [\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+ from s + i on, or, where that matches
+ * nothing, the same with + and *; the end of it, which is i when that matches nothing either. What both
+ * sets have may end the first run to be the second; a run of capitals alone is left to the second form. */
+static size_t cased_word(const uint8_t *s, size_t n, size_t i)
+{
+    enum { WORD = TG_CLASS_LETTER | TG_CLASS_MARK };
+    size_t length = 0, both = 0;
+    unsigned c = 0;
+    for (; i < n; i += length) {
+        c = tg_class_at(s + i, n - i, &length);
+        if (!(c & WORD) || c & TG_CLASS_LOWER)
+            break;
+        if (!(c & TG_CLASS_UPPER))
+            both = i + length;
     }
-    size_t newline = 0, all = spaces(p, s, n, &newline);
-    return newline ? newline : all;
+    if (i == n || !(c & TG_CLASS_LOWER))
+        return both ? both : i;
+    do
+        i += length;
+    while (i < n && (c = tg_class_at(s + i, n - i, &length)) & WORD && !(c & TG_CLASS_UPPER));
+    return i;
+}
+
+/* [^\r\n\p{L}\p{N}]? and a cased_word, each of its forms with (?i:'s|'t|'re|'ve|'m|'ll|'d)? where p says
+ * so|\p{N}{1,max_digits}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+ */
+static size_t scan_cased(const tg_pretokenizer *p, const uint8_t *s, size_t n)
+{
+    size_t length, next_length;
+    unsigned classes = tg_class_at(s, n, &length), c = classes & KIND;
+    /* A mark is one of the word, before it or in it. */
+    bool before = !(classes & (TG_CLASS_LETTER | TG_CLASS_NUMBER | TG_CLASS_MARK)) &&
+                  s[0] != '\r' && s[0] != '\n';
+    size_t start = before ? length : 0, end = cased_word(s, n, start);
+    if (end > start)
+        return end + (p->contractions ? contraction(s + end, n - end, true) : 0);
+    if (c == TG_CLASS_NUMBER)
+        return digits(p, s, n, length);
+    return others(p, s, n, length, c, look(p, s, n, length, &next_length));
 }
 
 /* ---- the table ---------------------------------------------------------------------------- */
@@ -127,36 +181,96 @@ static size_t scan_llama(const tg_pretokenizer *p, const uint8_t *s, size_t n)
 const char tg_pretokenizer_gpt2_regex[] =
     "'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+";
 
+/* The expressions of one family, which differ in the digits. */
+#define REGEX_LLAMA(digits)                                                                        \
+    "(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|" digits                           \
+    "| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"
+#define REGEX_TIKTOKEN(digits)                                                                     \
+    "'(?i:[sdmt]|ll|ve|re)|[^\\r\\n\\p{L}\\p{N}]?+\\p{L}+|" digits                                 \
+    "| ?[^\\s\\p{L}\\p{N}]++[\\r\\n]*|\\s*[\\r\\n]|\\s+(?!\\S)|\\s+"
+#define REGEX_CASED(contractions, digits)                                                          \
+    "[^\\r\\n\\p{L}\\p{N}]?[\\p{Lu}\\p{Lt}\\p{Lm}\\p{Lo}\\p{M}]*"                                  \
+    "[\\p{Ll}\\p{Lm}\\p{Lo}\\p{M}]+" contractions                                                  \
+    "|[^\\r\\n\\p{L}\\p{N}]?[\\p{Lu}\\p{Lt}\\p{Lm}\\p{Lo}\\p{M}]+"                                 \
+    "[\\p{Ll}\\p{Lm}\\p{Lo}\\p{M}]*" contractions "|" digits                                       \
+    "| ?[^\\s\\p{L}\\p{N}]+[\\r\\n/]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"
+
 static const tg_pretokenizer table[] = {
     {
         .name = "gpt-2",
-        .aliases = {"gpt2"},
-        .regex = tg_pretokenizer_gpt2_regex,
+        .aliases = {"gpt2", "phi-2"},
+        .regex = {tg_pretokenizer_gpt2_regex},
         .scan = scan_gpt2,
     },
     {
+        .name = "olmo", /* GPT-NeoX and Pythia too */
+        .regex = {tg_pretokenizer_gpt2_regex},
+        .scan = scan_gpt2,
+        .nfc = true,
+    },
+    {
         .name = "smollm",
-        .regex = tg_pretokenizer_gpt2_regex,
+        .aliases = {"starcoder", "refact"},
+        .regex = {tg_pretokenizer_gpt2_regex},
         .isolated = TG_CLASS_NUMERIC,
         .scan = scan_gpt2,
     },
     {
         .name = "llama-bpe",
         .aliases = {"llama3", "llama-v3"},
-        .regex = "(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|\\p{N}{1,3}|"
-                 " ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+",
+        .regex = {REGEX_LLAMA("\\p{N}{1,3}"), REGEX_TIKTOKEN("\\p{N}{1,3}")},
         .max_digits = 3,
         .scan = scan_llama,
         .ignore_merges = true,
         .add_bos = true,
     },
     {
+        .name = "dbrx", /* OLMo 2, Granite 4 */
+        .regex = {REGEX_LLAMA("\\p{N}{1,3}"), REGEX_TIKTOKEN("\\p{N}{1,3}")},
+        .max_digits = 3,
+        .scan = scan_llama,
+    },
+    {
+        .name = "smaug-bpe", /* Llama 3's vocabulary without its BOS: SmolLM3 */
+        .regex = {REGEX_LLAMA("\\p{N}{1,3}"), REGEX_TIKTOKEN("\\p{N}{1,3}")},
+        .max_digits = 3,
+        .scan = scan_llama,
+        .ignore_merges = true,
+    },
+    {
         .name = "qwen2",
-        .regex = "(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|\\p{N}|"
-                 " ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+",
+        .aliases = {"stablelm2", "deepseek-r1-qwen"},
+        .regex = {REGEX_LLAMA("\\p{N}"), REGEX_TIKTOKEN("\\p{N}")},
         .max_digits = 1,
         .scan = scan_llama,
         .nfc = true,
+    },
+    {
+        .name = "qwen35",
+        .regex = {"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\r\\n\\p{L}\\p{N}]?[\\p{L}\\p{M}]+|\\p{N}|"
+                  " ?[^\\s\\p{L}\\p{M}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"},
+        .letters = TG_CLASS_MARK,
+        .max_digits = 1,
+        .scan = scan_llama,
+        .nfc = true,
+    },
+    {
+        .name = "gpt-4o", /* gpt-oss, Llama 4 */
+        .aliases = {"llama4"},
+        .regex = {REGEX_CASED("(?i:'s|'t|'re|'ve|'m|'ll|'d)?", "\\p{N}{1,3}")},
+        .max_digits = 3,
+        .contractions = true,
+        .slash = true,
+        .scan = scan_cased,
+    },
+    {
+        .name = "tekken", /* Mistral since Nemo */
+        .regex = {REGEX_CASED("", "\\p{N}")},
+        .max_digits = 1,
+        .slash = true,
+        .scan = scan_cased,
+        .ignore_merges = true,
+        .add_bos = true,
     },
 };
 
@@ -180,7 +294,8 @@ const tg_pretokenizer *tg_pretokenizer_by_name(const char *name)
 const tg_pretokenizer *tg_pretokenizer_by_regex(const char *regex, bool isolate_digits)
 {
     for (size_t i = 0; i < sizeof table / sizeof *table; i++)
-        if (strcmp(table[i].regex, regex) == 0 && (table[i].isolated != 0) == isolate_digits)
-            return &table[i];
+        for (size_t k = 0; k < 2 && table[i].regex[k]; k++)
+            if (strcmp(table[i].regex[k], regex) == 0 && (table[i].isolated != 0) == isolate_digits)
+                return &table[i];
     return NULL;
 }

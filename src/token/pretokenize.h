@@ -15,15 +15,18 @@ typedef struct tg_pretokenizer tg_pretokenizer;
 struct tg_pretokenizer {
     const char *name;       /* as tokenizer.ggml.pre has it */
     const char *aliases[4]; /* its other spellings there */
-    const char *regex;      /* as tokenizer.json has it */
+    const char *regex[2];   /* as tokenizer.json has it, in its spellings */
     unsigned isolated; /* a character of these classes (unicode.h) is cut out before all else */
+    unsigned letters;  /* these go with \p{L}, but for the character that a word may begin with */
     int max_digits;    /* longest piece of \p{N}; 0: any */
+    bool contractions; /* a word takes 's, 't and the like along */
+    bool slash;        /* as the newlines do, it goes with the punctuation before it */
     size_t (*scan)(const tg_pretokenizer *p, const uint8_t *s, size_t n);
     /* What goes with the name in a GGUF file, which does not say it. */
     bool ignore_merges, nfc, add_bos;
 };
 
-/* NULL: unknown. */
+/* NULL: unknown. Of the rows that cut alike, an expression gives the first. */
 const tg_pretokenizer *tg_pretokenizer_by_name(const char *name);
 const tg_pretokenizer *tg_pretokenizer_by_regex(const char *regex, bool isolate_digits);
 

@@ -12,6 +12,9 @@ enum {
     TG_CLASS_SPACE = 4,   /* \s */
     TG_CLASS_NUMERIC = 8, /* what the pre-tokenizer Digits isolates: as \p{N}, of a later Unicode */
     TG_CLASS_WORD = 16,   /* \w */
+    TG_CLASS_MARK = 32,   /* \p{M} */
+    TG_CLASS_UPPER = 64,  /* \p{Lu}, \p{Lt} */
+    TG_CLASS_LOWER = 128, /* \p{Ll} */
 };
 
 extern const uint8_t tg_class_ascii[128];

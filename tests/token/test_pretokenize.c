@@ -15,6 +15,8 @@
 #include "token/data/digests.h"
 #include "token/pretokenize.h"
 
+enum { N_ROWS = sizeof piece_digests / sizeof *piece_digests };
+
 /* The pieces of `text` are those of `wanted`, which has a | between them. */
 static void expect(const char *name, const char *text, const char *wanted)
 {
@@ -41,6 +43,10 @@ static void readable_examples(void **state)
     expect("llama-bpe", "He'LL 12345 \"Hi\"\r\n\n  x", "He|'LL| |123|45| \"|Hi|\"\r\n\n| | x");
     expect("llama-bpe", "a\t\n \n  b.c\tD", "a|\t\n \n| | b|.c|\tD");
     expect("qwen2", "it'\xc5\xbf 123", "it|'\xc5\xbf| |1|2|3");
+    expect("gpt-4o", "camelCase HTTPServer's 12345", "camel|Case| HTTPServer's| |123|45");
+    expect("gpt-4o", "\xe6\x97\xa5HTTP'LL //\n/x", "\xe6\x97\xa5|HTTP'LL| //\n/|x");
+    expect("tekken", "It's 42 fooBar", "It|'s| |4|2| foo|Bar");
+    expect("qwen35", "q\xcc\x81x !\xcc\x81", "q\xcc\x81x| !|\xcc\x81");
 }
 
 static void names(void **state)
@@ -50,29 +56,33 @@ static void names(void **state)
     assert_ptr_equal(tg_pretokenizer_by_name("llama3"), tg_pretokenizer_by_name("llama-bpe"));
     assert_null(tg_pretokenizer_by_name("default"));
     assert_null(tg_pretokenizer_by_name(""));
+    assert_ptr_equal(tg_pretokenizer_by_name("llama4"), tg_pretokenizer_by_name("gpt-4o"));
     assert_null(tg_pretokenizer_by_regex("\\s+", false));
     for (size_t i = 0; tg_pretokenizer_at(i); i++) {
         const tg_pretokenizer *p = tg_pretokenizer_at(i);
         assert_ptr_equal(tg_pretokenizer_by_name(p->name), p);
-        assert_ptr_equal(tg_pretokenizer_by_regex(p->regex, p->isolated != 0), p);
+        for (size_t k = 0; k < 2 && p->regex[k]; k++) {
+            const tg_pretokenizer *first = tg_pretokenizer_by_regex(p->regex[k], p->isolated != 0);
+            assert_ptr_equal(first->scan, p->scan);
+            assert_int_equal(first->max_digits, p->max_digits);
+        }
     }
 }
 
 static void every_code_point(void **state)
 {
     (void)state;
-    size_t rows = sizeof piece_digests / sizeof *piece_digests;
-    assert_null(tg_pretokenizer_at(rows)); /* each row of the table has its digest */
-    for (size_t row = 0; row < rows; row++) {
+    assert_null(tg_pretokenizer_at(N_ROWS)); /* each row of the table has its digest */
+    for (size_t row = 0; row < N_ROWS; row++) {
         const tg_pretokenizer *p = tg_pretokenizer_by_name(piece_digests[row].pre);
         uint64_t digest = FNV_START;
         assert_non_null(p);
         for (uint32_t code = 0; code < 0x110000; code++) {
             if (code >= 0xd800 && code <= 0xdfff)
                 continue;
-            uint8_t c[4], text[32];
+            uint8_t c[4], text[64];
             size_t k = (size_t)tg_utf8_encode(code, c), n = 0;
-            for (const char *form = "a.1 ..\n'."; *form; form++)
+            for (const char *form = "a.1 ..\n'.A.A.b"; *form; form++)
                 if (*form == '.') {
                     memcpy(text + n, c, k);
                     n += k;
@@ -97,7 +107,7 @@ static void any_bytes(void **state)
     (void)state;
     static const char set[] = " \n\r'sSrelLvdm1\xc5\xbf\xc2\xa0\xe4\xb8\x80\xff\xf0\x9f";
     for (int k = 0; k < 40000; k++) {
-        const tg_pretokenizer *p = tg_pretokenizer_at((size_t)k % 4);
+        const tg_pretokenizer *p = tg_pretokenizer_at((size_t)k % N_ROWS);
         size_t n = (size_t)rand_int(1, 12);
         uint8_t *text = malloc(n);
         assert_non_null(text);
@@ -116,7 +126,7 @@ static void long_runs(void **state)
 {
     (void)state;
     static const char *const units[] = {
-        "a", " ", "\n", " \n", "\n ", "1", "'", "\xe5\xad\x97", "\xff", "' ", "\xcc\x81"};
+        "a", " ", "\n", " \n", "\n ", "1", "'", "\xe5\xad\x97", "\xff", "' ", "\xcc\x81", "A", "A\xcc\x81", "\xe5\xad\x97" "A", "/", "/\n"};
     enum { N = 1 << 20 };
     uint8_t *text = malloc(N);
     assert_non_null(text);

@@ -12,15 +12,18 @@
 static void counts_of_unicode_16(void **state)
 {
     (void)state;
-    int count[5] = {0};
+    int count[8] = {0};
     for (uint32_t c = 0; c < 0x110000; c++)
-        for (int bit = 0; bit < 5; bit++)
+        for (int bit = 0; bit < 8; bit++)
             count[bit] += (tg_class_of(c) >> bit & 1) != 0;
     assert_int_equal(count[0], 141028); /* \p{L} */
     assert_int_equal(count[1], 1911);   /* \p{N} */
     assert_int_equal(count[2], 25);     /* \s */
     assert_int_equal(count[3], 1924);   /* numeric, of Unicode 17 */
     assert_int_equal(count[4], 144667); /* \w */
+    assert_int_equal(count[5], 2501);   /* \p{M} */
+    assert_int_equal(count[6], 1889);   /* \p{Lu}, \p{Lt} */
+    assert_int_equal(count[7], 2258);   /* \p{Ll} */
 }
 
 static void known_characters(void **state)
@@ -31,7 +34,10 @@ static void known_characters(void **state)
         N = TG_CLASS_NUMBER,
         S = TG_CLASS_SPACE,
         D = TG_CLASS_NUMERIC,
-        W = TG_CLASS_WORD
+        W = TG_CLASS_WORD,
+        M = TG_CLASS_MARK,
+        U = TG_CLASS_UPPER,
+        B = TG_CLASS_LOWER,
     };
     static const struct {
         uint32_t code;
@@ -42,14 +48,15 @@ static void known_characters(void **state)
         {' ', S},
         {'!', 0},
         {'7', N | D | W},
-        {'A', L | W},
-        {'a', L | W},
+        {'A', L | W | U},
+        {'a', L | W | B},
         {'_', W},
         {0x85, S},
         {0xa0, S},
         {0xb2, N | D},
-        {0xdf, L | W},
-        {0x301, W},
+        {0xdf, L | W | B},
+        {0x1c5, L | W | U},
+        {0x301, W | M},
         {0x663, N | D | W},
         {0x200b, 0},
         {0x2028, S},
@@ -65,7 +72,7 @@ static void known_characters(void **state)
         {0x323af, L | W},
         {0x323b0, 0},
         {0x11de1, D},
-        {0xe0100, W},
+        {0xe0100, W | M},
         {0x10ffff, 0},
     };
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
