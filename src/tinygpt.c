@@ -98,7 +98,10 @@ void tg_model_get_info(const tg_model *m, tg_model_info *info)
         .n_vocab = c->n_vocab,
         .n_ctx_train = c->n_ctx_train,
         .positions_bounded = arch && arch->pos == TG_POS_LEARNED,
-        .rope_theta = arch && arch->pos == TG_POS_ROTARY ? (float)c->rope.theta : 0.0f,
+        .rope_theta = arch && arch->pos == TG_POS_ROTARY ? (float)c->rope[0].theta : 0.0f,
+        .window = c->window,
+        .n_expert = c->n_expert,
+        .n_expert_used = c->n_expert_used,
         .norm_eps = c->norm_eps,
         .n_tensors = (int)tg_container_n_tensors(m->container),
     };

@@ -74,6 +74,8 @@ typedef struct tg_model_info {
     int n_ctx_train;        /* positions the model was trained for */
     bool positions_bounded; /* learned positions: nothing can be evaluated past n_ctx_train */
     float rope_theta;       /* 0 without rotary positions */
+    int window;             /* positions that some or all layers attend to; 0: all attend to everything */
+    int n_expert, n_expert_used; /* 0: no mixture of experts */
     float norm_eps;
     uint64_t n_params;
     uint64_t weight_bytes;

@@ -196,22 +196,6 @@ VEC void value_rows(const float *p, size_t p_stride, const int R, const uint8_t 
 
 /* ---- exponentials -------------------------------------------------------------------------------- */
 
-/* cap * tanh(x / cap): an odd polynomial where the exponential's form would cancel. */
-VEC vf soft_cap(vf x, float cap)
-{
-    vf u = vf_div(x, vf_set1(cap)), s = vf_mul(u, u), one = vf_set1(1.0f);
-    vf p = vf_set1(-5.439455621e-03f);
-    p = vf_fma(p, s, vf_set1(2.039798163e-02f));
-    p = vf_fma(p, s, vf_set1(-5.366505682e-02f));
-    p = vf_fma(p, s, vf_set1(1.333054304e-01f));
-    p = vf_fma(p, s, vf_set1(-3.333324790e-01f));
-    vf small = vf_fma(vf_mul(u, s), p, u);
-    vf a = vf_min(vf_set1(10.0f), vf_abs(u)), e = vf_exp(vf_add(a, a));
-    vf large = vf_sub(one, vf_div(vf_set1(2.0f), vf_add(e, one)));
-    large = vf_if_less(u, vf_zero(), vf_sub(vf_zero(), large), large);
-    return vf_mul(vf_if_less(vf_abs(u), vf_set1(0.625f), small, large), vf_set1(cap));
-}
-
 /* Makes the scores of groups first and last that are not in lo .. hi - 1 weigh nothing. */
 VEC void mask_ends(float *s, int lo, int hi)
 {
@@ -230,7 +214,7 @@ static __attribute__((noinline)) float row_max(float *s, int lo, int hi, float c
     int from = lo / 16 * 16;
     vf most = vf_set1(-INFINITY);
     for (int i = from; cap != 0.0f && i < hi; i += 16)
-        vf_store(s + i, soft_cap(vf_load(s + i), cap));
+        vf_store(s + i, vf_soft_cap(vf_load(s + i), cap));
     mask_ends(s, lo, hi);
     for (int i = from; i < hi; i += 16)
         most = vf_max(most, vf_load(s + i));

@@ -41,6 +41,10 @@ static void put_config(report *r)
     tg_output_print(r->out, "%-14s %d of size %d, %d for keys and values\n", "heads", i->n_head,
                     i->head_dim, i->n_head_kv);
     tg_output_print(r->out, "%-14s %d\n", "feed-forward", i->n_ff);
+    if (i->n_expert > 0)
+        tg_output_print(r->out, "%-14s %d of %d\n", "experts", i->n_expert_used, i->n_expert);
+    if (i->window > 0)
+        tg_output_print(r->out, "%-14s %d positions\n", "window", i->window);
     tg_output_print(r->out, "%-14s %d\n", "vocabulary", i->n_vocab);
     tg_output_print(r->out, "%-14s %d\n", "trained for", i->n_ctx_train);
     if (i->rope_theta > 0)
@@ -139,7 +143,7 @@ static json_t *model_json(const tg_model_info *i)
 {
     return json_pack(
         "{s:o, s:o, s:o, s:b, s:o, s:o, s:I, s:I, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:b,"
-        " s:f, s:f}",
+        " s:f, s:f, s:i, s:i, s:i}",
         "path", text_or_null(i->path), "format", text_or_null(i->format), "architecture",
         text_or_null(i->architecture), "supported", (int)i->supported, "name",
         text_or_null(i->name), "license", text_or_null(i->license), "n_params",
@@ -147,7 +151,8 @@ static json_t *model_json(const tg_model_info *i)
         i->n_tensors, "n_layer", i->n_layer, "n_embd", i->n_embd, "n_head", i->n_head, "n_head_kv",
         i->n_head_kv, "head_dim", i->head_dim, "n_ff", i->n_ff, "n_vocab", i->n_vocab,
         "n_ctx_train", i->n_ctx_train, "positions_bounded", (int)i->positions_bounded, "rope_theta",
-        (double)i->rope_theta, "norm_eps", (double)i->norm_eps);
+        (double)i->rope_theta, "norm_eps", (double)i->norm_eps, "window", i->window, "n_expert",
+        i->n_expert, "n_expert_used", i->n_expert_used);
 }
 
 static json_t *tokenizer_json(const tg_tokenizer_info *t)

@@ -86,7 +86,7 @@ VEC vf erf16(vf x)
     return vf_if_less(vf_set1(1.0f), a, large, small);
 }
 
-VEC vf act16(tg_act act, vf x)
+VEC vf act16(tg_act act, float limit, vf x)
 {
     switch (act) {
     case TG_ACT_SILU:
@@ -100,37 +100,56 @@ VEC vf act16(tg_act act, vf x)
         vf e = erf16(vf_mul(x, vf_set1(0.7071067812f)));
         return vf_mul(vf_mul(x, vf_set1(0.5f)), vf_add(vf_set1(1.0f), e));
     }
+    case TG_ACT_RELU:
+        return vf_if_less(x, vf_zero(), vf_zero(), x); /* NaN stays, here and below */
+    case TG_ACT_SWIGLU_CLAMPED:
+        x = vf_min(vf_set1(limit), x);
+        return logistic_times(x, vf_mul(x, vf_set1(1.702f)));
     }
     return x;
 }
 
-VEC void activate_all(const tg_act act, const float *x, const float *up, int n, float *out)
+VEC void activate_all(const tg_act act, float limit, const float *x, const float *up, int n, float *out)
 {
     FOR_EACH (i, n) {
-        vf v = act16(act, load(x, i, n));
-        store(out, i, n, up ? vf_mul(v, load(up, i, n)) : v);
+        vf v = act16(act, limit, load(x, i, n)), u = up ? load(up, i, n) : vf_set1(1.0f);
+        if (act == TG_ACT_SWIGLU_CLAMPED)
+            u = vf_add(vf_max(vf_set1(-limit), vf_min(vf_set1(limit), u)), vf_set1(1.0f));
+        store(out, i, n, up ? vf_mul(v, u) : v);
     }
 }
 
-static void activate(tg_act act, const float *x, const float *up, int n, float *out)
+static void activate(tg_act act, float limit, const float *x, const float *up, int n, float *out)
 {
     switch (act) {
     case TG_ACT_SILU:
-        activate_all(TG_ACT_SILU, x, up, n, out);
+        activate_all(TG_ACT_SILU, limit, x, up, n, out);
         break;
     case TG_ACT_GELU_TANH:
-        activate_all(TG_ACT_GELU_TANH, x, up, n, out);
+        activate_all(TG_ACT_GELU_TANH, limit, x, up, n, out);
         break;
     case TG_ACT_GELU_ERF:
-        activate_all(TG_ACT_GELU_ERF, x, up, n, out);
+        activate_all(TG_ACT_GELU_ERF, limit, x, up, n, out);
+        break;
+    case TG_ACT_RELU:
+        activate_all(TG_ACT_RELU, limit, x, up, n, out);
+        break;
+    case TG_ACT_SWIGLU_CLAMPED:
+        activate_all(TG_ACT_SWIGLU_CLAMPED, limit, x, up, n, out);
         break;
     }
 }
 
-static void add(const float *x, int n, float *out)
+static void add(float by, const float *x, int n, float *out)
 {
     FOR_EACH (i, n)
-        store(out, i, n, vf_add(load(out, i, n), load(x, i, n)));
+        store(out, i, n, vf_fma(vf_set1(by), load(x, i, n), load(out, i, n)));
+}
+
+static void soft_cap(float cap, int n, float *x)
+{
+    FOR_EACH (i, n)
+        store(x, i, n, vf_soft_cap(load(x, i, n), cap));
 }
 
 static void scale(float by, int n, float *x)
@@ -245,6 +264,7 @@ const tg_vector_kernels TG_ISA_SYMBOL(tg_vector_kernels) = {
     .add = add,
     .rotate = rotate,
     .scale = scale,
+    .soft_cap = soft_cap,
     .exps = exps,
     .finite = all_finite,
     .read_all = read_all,

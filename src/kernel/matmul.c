@@ -265,7 +265,7 @@ static void blas_outputs(const part *t, int first, int n)
     tg_blas_gemm(t->n_rows, n, m->n_in, t->x->f + (size_t)t->row * n_in, n_in, weights, n_in, t->p->add, out,
                  t->p->out_stride);
     for (int r = 0; m->bias && r < t->n_rows; r++, out += t->p->out_stride)
-        tg_vector()->add(m->bias + first, n, out);
+        tg_vector()->add(1.0f, m->bias + first, n, out);
 }
 
 static void blas_part(const part *t)

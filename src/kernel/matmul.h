@@ -20,8 +20,6 @@ typedef struct tg_matrix {
     int n_out, n_in;
     size_t row_bytes;
     const float *bias;    /* [n_out] or NULL */
-    int n_expert;         /* matrices of this shape, expert_stride bytes apart; 0 or 1: one */
-    size_t expert_stride;
 } tg_matrix;
 
 /* 32 activations: x[i] is about d * q[i]. */

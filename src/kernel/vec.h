@@ -604,6 +604,22 @@ VEC vf vf_weight(vf x)
     return vf_scale_above(vf_fma(p, r, vf_set1(1.0f)), n, x, -87.0f);
 }
 
+/* cap * tanh(x / cap): an odd polynomial where the exponential's form would cancel. */
+VEC vf vf_soft_cap(vf x, float cap)
+{
+    vf u = vf_div(x, vf_set1(cap)), s = vf_mul(u, u), one = vf_set1(1.0f);
+    vf p = vf_set1(-5.439455621e-03f);
+    p = vf_fma(p, s, vf_set1(2.039798163e-02f));
+    p = vf_fma(p, s, vf_set1(-5.366505682e-02f));
+    p = vf_fma(p, s, vf_set1(1.333054304e-01f));
+    p = vf_fma(p, s, vf_set1(-3.333324790e-01f));
+    vf small = vf_fma(vf_mul(u, s), p, u);
+    vf a = vf_min(vf_set1(10.0f), vf_abs(u)), e = vf_exp(vf_add(a, a));
+    vf large = vf_sub(one, vf_div(vf_set1(2.0f), vf_add(e, one)));
+    large = vf_if_less(u, vf_zero(), vf_sub(vf_zero(), large), large);
+    return vf_mul(vf_if_less(vf_abs(u), vf_set1(0.625f), small, large), vf_set1(cap));
+}
+
 VEC float exp1(float x)
 {
     return vf_first(vf_exp(vf_set1(x)));

@@ -11,6 +11,8 @@ typedef enum tg_act {
     TG_ACT_SILU,      /* x / (1 + e^-x) */
     TG_ACT_GELU_TANH, /* x * (1 + tanh(sqrt(2/pi) * (x + 0.044715 x^3))) / 2 */
     TG_ACT_GELU_ERF,  /* x * (1 + erf(x / sqrt 2)) / 2 */
+    TG_ACT_RELU,      /* max(x, 0) */
+    TG_ACT_SWIGLU_CLAMPED, /* gpt-oss: y / (1 + e^(-1.702 y)), y = min(x, limit), times 1 + up within +-limit */
 } tg_act;
 
 typedef struct tg_vector_kernels {
@@ -19,13 +21,14 @@ typedef struct tg_vector_kernels {
     bool (*rms_norm)(const float *x, const float *w, float eps, int n, float *out);
     /* out[n] = (x - mean) / sqrt(variance + eps) * w + b; b may be NULL. */
     bool (*layer_norm)(const float *x, const float *w, const float *b, float eps, int n, float *out);
-    /* out[n] = act(x) * up; up may be NULL. out may be x. */
-    void (*activate)(tg_act act, const float *x, const float *up, int n, float *out);
-    void (*add)(const float *x, int n, float *out); /* out += x */
+    /* out[n] = act(x) * up; up may be NULL. out may be x. `limit` is of the clamped one. */
+    void (*activate)(tg_act act, float limit, const float *x, const float *up, int n, float *out);
+    void (*add)(float by, const float *x, int n, float *out); /* out += by * x */
     /* Turns n pairs (a, b) of x by angles and multiplies them by `scale`: a = (a cos - b sin) * scale,
      * b = (b cos + a sin) * scale. The pairs are x[2i], x[2i + 1] if `neighbours`, else x[i], x[i + n]. */
     void (*rotate)(float *x, const float *cosine, const float *sine, int n, bool neighbours, float scale);
     void (*scale)(float by, int n, float *x); /* x *= by */
+    void (*soft_cap)(float cap, int n, float *x); /* x = cap * tanh(x / cap) */
     /* out[n] = e^((x - max) * scale); returns their sum. out may be x. */
     float (*exps)(const float *x, float max, float scale, int n, float *out);
     bool (*finite)(const float *x, int n);

@@ -1,124 +1,25 @@
-/* arch_llama.c - Llama 1 to 3 and what is shaped like them: RoPE, RMSNorm, SwiGLU, grouped heads. */
+/* arch_llama.c - Llama and what is shaped like it: RoPE, RMSNorm, a gated feed-forward, grouped heads. */
 #include "model/arch.h"
 
-static bool sizes(tg_config_reader *r, tg_config *c, const char *const key[8])
-{
-    double eps = 0;
-    bool ok = tg_read_int(r, key[0], true, 1, TG_MAX_LAYERS, &c->n_layer) &&
-              tg_read_int(r, key[1], true, 1, TG_MAX_EMBD, &c->n_embd) &&
-              tg_read_int(r, key[2], true, 1, TG_MAX_HEADS, &c->n_head) &&
-              tg_read_int(r, key[3], false, 1, TG_MAX_HEADS, &c->n_head_kv) &&
-              tg_read_int(r, key[4], false, 1, TG_MAX_EMBD, &c->head_dim) &&
-              tg_read_int(r, key[5], true, 1, TG_MAX_FF, &c->n_ff) &&
-              tg_read_int(r, key[6], true, 1, TG_MAX_CTX, &c->n_ctx_train) &&
-              tg_read_real(r, key[7], true, &eps);
-    c->norm_eps = (float)eps;
-    c->act = TG_ACT_SILU;
-    c->scale_by_head_dim = true;
-    c->rope.theta = 10000.0;
-    return ok;
-}
+#define ATTN_BIAS (TG_BIT(QKV) | TG_BIT(Q) | TG_BIT(K) | TG_BIT(V) | TG_BIT(ATTN_OUT))
+#define MLP_BIAS (TG_BIT(FFN_GATE) | TG_BIT(FFN_UP) | TG_BIT(FFN_DOWN))
 
-static bool configure_gguf(tg_config_reader *r, tg_config *c)
+/* Roles with biases, by the two usual keys of a folder. */
+static bool biases(tg_config_reader *r, tg_config *c)
 {
-    static const char *const key[8] = {"block_count",           "embedding_length",
-                                       "attention.head_count",  "attention.head_count_kv",
-                                       "attention.key_length",  "feed_forward_length",
-                                       "context_length",        "attention.layer_norm_rms_epsilon"};
-    static const char *const scalings[] = {"none", "linear"};
-    int scaling = 1, v_dim = 0, n_expert = 0; /* a factor without a type means linear */
-    double factor = 0, soft_cap = 0;
-    if (!sizes(r, c, key) || !tg_read_int(r, "attention.value_length", false, 1, TG_MAX_EMBD, &v_dim) ||
-        !tg_read_int(r, "rope.dimension_count", false, 1, TG_MAX_EMBD, &c->rope.n_rot) ||
-        !tg_read_real(r, "rope.freq_base", false, &c->rope.theta) ||
-        !tg_read_choice(r, "rope.scaling.type", false, scalings, 2, &scaling) ||
-        !tg_read_real(r, "rope.scale_linear", false, &factor) || /* the older spelling */
-        !tg_read_real(r, "rope.scaling.factor", false, &factor) ||
-        !tg_read_int(r, "attention.sliding_window", false, 0, TG_MAX_CTX, &c->window) ||
-        !tg_read_real(r, "attn_logit_softcapping", false, &soft_cap) ||
-        !tg_read_int(r, "expert_count", false, 0, 65536, &n_expert))
+    bool attn = false, mlp = false;
+    if (r->kind == TG_CONTAINER_HF &&
+        (!tg_read_bool(r, "attention_bias", &attn) || !tg_read_bool(r, "mlp_bias", &mlp)))
         return false;
-    if (soft_cap != 0 && !(soft_cap >= 1e-3 && soft_cap <= 1e9)) {
-        tg_fail(r->err, TG_E_MODEL, tg_container_path(r->c),
-                "attn_logit_softcapping (found %g, allowed 0.001 to 1e9)", soft_cap);
-        return false;
-    }
-    c->soft_cap = (float)soft_cap;
-    if (n_expert > 0) {
-        tg_fail(r->err, TG_E_MODEL, tg_container_path(r->c),
-                "mixture of experts is not supported (found %d experts)", n_expert);
-        return false;
-    }
-    int k_dim = c->head_dim ? c->head_dim : c->n_head ? c->n_embd / c->n_head : 0;
-    if (v_dim && v_dim != k_dim) {
-        tg_fail(r->err, TG_E_MODEL, tg_container_path(r->c),
-                "value heads of another size are not supported (found %d, allowed %d)", v_dim, k_dim);
-        return false;
-    }
-    c->rope.pairs = TG_ROPE_NEIGHBOURS;
-    if (scaling == 1 && factor > 0) {
-        c->rope.scaling = TG_ROPE_LINEAR;
-        c->rope.factor = factor;
-    }
-    c->attn_bias = c->mlp_bias = true;
+    c->bias |= (attn ? ATTN_BIAS : 0) | (mlp ? MLP_BIAS : 0);
     return true;
 }
 
-/* RoPE settings under `parent` ("rope_parameters." or "rope_scaling."); the type is spelled rope_type, or
- * type in older files. */
-static bool rope_settings(tg_config_reader *r, tg_config *c, const char *parent)
-{
-    static const char *const names[] = {"default", "linear", "llama3"};
-    const char *outer = r->prefix;
-    r->prefix = parent;
-    int type = 0;
-    double partial = 1.0;
-    tg_rope *rope = &c->rope;
-    bool ok = tg_read_choice(r, "type", false, names, 3, &type) &&
-              tg_read_choice(r, "rope_type", false, names, 3, &type) &&
-              tg_read_real(r, "rope_theta", false, &rope->theta) &&
-              tg_read_real(r, "partial_rotary_factor", false, &partial);
-    if (ok && partial != 1.0) {
-        tg_fail(r->err, TG_E_MODEL, tg_container_path(r->c),
-                "%spartial_rotary_factor is not supported (found %g, allowed 1)", parent, partial);
-        ok = false;
-    }
-    if (ok && type >= 1)
-        ok = tg_read_real(r, "factor", true, &rope->factor);
-    if (ok && type == 2)
-        ok = tg_read_real(r, "low_freq_factor", true, &rope->low_freq_factor) &&
-             tg_read_real(r, "high_freq_factor", true, &rope->high_freq_factor) &&
-             tg_read_real(r, "original_max_position_embeddings", true, &rope->original_ctx);
-    if (ok && type == 2 && !(rope->high_freq_factor > rope->low_freq_factor)) {
-        tg_fail(r->err, TG_E_MODEL, tg_container_path(r->c),
-                "%shigh_freq_factor (found %g, allowed: above low_freq_factor, %g)", parent,
-                rope->high_freq_factor, rope->low_freq_factor);
-        ok = false;
-    }
-    if (type)
-        rope->scaling = type == 1 ? TG_ROPE_LINEAR : TG_ROPE_LLAMA3;
-    r->prefix = outer;
-    return ok;
-}
+/* ---- Llama 1 to 3, Mistral, Mixtral --------------------------------------------------------------------- */
 
-static bool configure_hf(tg_config_reader *r, tg_config *c)
+static bool llama(tg_config_reader *r, tg_config *c)
 {
-    static const char *const key[8] = {"num_hidden_layers",   "hidden_size",
-                                       "num_attention_heads", "num_key_value_heads",
-                                       "head_dim",            "intermediate_size",
-                                       "max_position_embeddings", "rms_norm_eps"};
-    static const char *const acts[] = {"silu", "swish"};
-    int act = 0;
-    bool tied = false;
-    if (!sizes(r, c, key) || !tg_read_choice(r, "hidden_act", false, acts, 2, &act) ||
-        !tg_read_bool(r, "attention_bias", &c->attn_bias) || !tg_read_bool(r, "mlp_bias", &c->mlp_bias) ||
-        !tg_read_bool(r, "tie_word_embeddings", &tied) ||
-        !tg_read_real(r, "rope_theta", false, &c->rope.theta) ||
-        !rope_settings(r, c, "rope_scaling.") || !rope_settings(r, c, "rope_parameters."))
-        return false;
-    c->rope.pairs = TG_ROPE_HALVES;
-    c->tied = tied ? TG_TIED : TG_TIED_IF_ABSENT;
-    return true;
+    return biases(r, c) && tg_read_float(r, "attn_logit_softcapping", &c->soft_cap) && tg_read_local_layers(r, c, 0);
 }
 
 const tg_arch tg_arch_llama = {
@@ -126,42 +27,264 @@ const tg_arch tg_arch_llama = {
     .hf_name = "llama",
     .norm = TG_NORM_RMS,
     .pos = TG_POS_ROTARY,
-    .conv1d = false,
     .gated = true,
+    .permuted = true,
+    .base = {.act = TG_ACT_SILU},
+    .configure = llama,
     .hf_prefix = "model.",
-    .configure = {[TG_CONTAINER_GGUF] = configure_gguf, [TG_CONTAINER_HF] = configure_hf},
-    .name =
+    .hf =
         {
-            [TG_CONTAINER_GGUF] =
-                {
-                    [TG_ROLE_TOK_EMBD] = "token_embd",
-                    [TG_ROLE_OUT_NORM] = "output_norm",
-                    [TG_ROLE_OUTPUT] = "output",
-                    [TG_ROLE_ROPE_FREQS] = "rope_freqs",
-                    [TG_ROLE_ATTN_NORM] = "blk.%d.attn_norm",
-                    [TG_ROLE_Q] = "blk.%d.attn_q",
-                    [TG_ROLE_K] = "blk.%d.attn_k",
-                    [TG_ROLE_V] = "blk.%d.attn_v",
-                    [TG_ROLE_ATTN_OUT] = "blk.%d.attn_output",
-                    [TG_ROLE_FFN_NORM] = "blk.%d.ffn_norm",
-                    [TG_ROLE_FFN_GATE] = "blk.%d.ffn_gate",
-                    [TG_ROLE_FFN_UP] = "blk.%d.ffn_up",
-                    [TG_ROLE_FFN_DOWN] = "blk.%d.ffn_down",
-                },
-            [TG_CONTAINER_HF] =
-                {
-                    [TG_ROLE_TOK_EMBD] = "model.embed_tokens",
-                    [TG_ROLE_OUT_NORM] = "model.norm",
-                    [TG_ROLE_OUTPUT] = "lm_head",
-                    [TG_ROLE_ATTN_NORM] = "model.layers.%d.input_layernorm",
-                    [TG_ROLE_Q] = "model.layers.%d.self_attn.q_proj",
-                    [TG_ROLE_K] = "model.layers.%d.self_attn.k_proj",
-                    [TG_ROLE_V] = "model.layers.%d.self_attn.v_proj",
-                    [TG_ROLE_ATTN_OUT] = "model.layers.%d.self_attn.o_proj",
-                    [TG_ROLE_FFN_NORM] = "model.layers.%d.post_attention_layernorm",
-                    [TG_ROLE_FFN_GATE] = "model.layers.%d.mlp.gate_proj",
-                    [TG_ROLE_FFN_UP] = "model.layers.%d.mlp.up_proj",
-                    [TG_ROLE_FFN_DOWN] = "model.layers.%d.mlp.down_proj",
-                },
+            [TG_ROLE_TOK_EMBD] = "model.embed_tokens",
+            [TG_ROLE_OUT_NORM] = "model.norm",
+            [TG_ROLE_OUTPUT] = "lm_head",
+            [TG_ROLE_ATTN_NORM] = "model.layers.%d.input_layernorm",
+            [TG_ROLE_Q] = "model.layers.%d.self_attn.q_proj",
+            [TG_ROLE_K] = "model.layers.%d.self_attn.k_proj",
+            [TG_ROLE_V] = "model.layers.%d.self_attn.v_proj",
+            [TG_ROLE_ATTN_OUT] = "model.layers.%d.self_attn.o_proj",
+            [TG_ROLE_FFN_NORM] = "model.layers.%d.post_attention_layernorm",
+            [TG_ROLE_FFN_GATE] = "model.layers.%d.mlp.gate_proj",
+            [TG_ROLE_FFN_UP] = "model.layers.%d.mlp.up_proj",
+            [TG_ROLE_FFN_DOWN] = "model.layers.%d.mlp.down_proj",
         },
+    .gguf = /* Mixtral's is a llama there */
+        {
+            [TG_ROLE_ROUTER] = "blk.%d.ffn_gate_inp",
+            [TG_ROLE_GATE_EXPERTS] = "blk.%d.ffn_gate_exps",
+            [TG_ROLE_UP_EXPERTS] = "blk.%d.ffn_up_exps",
+            [TG_ROLE_DOWN_EXPERTS] = "blk.%d.ffn_down_exps",
+        },
+};
+
+const tg_arch tg_arch_mistral = {
+    .hf_name = "mistral",
+    .like = &tg_arch_llama,
+    .norm = TG_NORM_RMS,
+    .pos = TG_POS_ROTARY,
+    .gated = true,
+    .base = {.act = TG_ACT_SILU},
+    .configure = llama,
+    .hf_prefix = "model.",
+};
+
+const tg_arch tg_arch_mixtral = {
+    .hf_name = "mixtral",
+    .like = &tg_arch_llama,
+    .norm = TG_NORM_RMS,
+    .pos = TG_POS_ROTARY,
+    .gated = true,
+    .base = {.act = TG_ACT_SILU, .n_expert_used = 2},
+    .configure = llama,
+    .hf_prefix = "model.",
+    .hf_key = {[TG_KEY_N_EXPERT] = "num_local_experts"},
+    .hf =
+        {
+            [TG_ROLE_ROUTER] = "model.layers.%d.block_sparse_moe.gate",
+            [TG_ROLE_GATE_EXPERTS] = "model.layers.%d.block_sparse_moe.experts.%d.w1",
+            [TG_ROLE_UP_EXPERTS] = "model.layers.%d.block_sparse_moe.experts.%d.w3",
+            [TG_ROLE_DOWN_EXPERTS] = "model.layers.%d.block_sparse_moe.experts.%d.w2",
+        },
+};
+
+/* ---- Qwen 2 and 3: windows in the upper layers, if they are asked for -------------------------------------- */
+
+static bool qwen(tg_config_reader *r, tg_config *c)
+{
+    bool windows = false;
+    int first = 28;
+    if (!biases(r, c))
+        return false;
+    if (r->kind == TG_CONTAINER_HF && (!tg_read_bool(r, "use_sliding_window", &windows) ||
+                                       !tg_read_int(r, "max_window_layers", false, 0, TG_MAX_LAYERS, &first)))
+        return false;
+    if (!windows)
+        c->window = 0;
+    if (tg_read_list(r, "layer_types"))
+        return tg_read_local_layers(r, c, 0);
+    for (int i = first; i < c->n_layer && c->window > 0; i++)
+        c->layer[i] = TG_LAYER_LOCAL;
+    return true;
+}
+
+const tg_arch tg_arch_qwen2 = {
+    .gguf_name = "qwen2",
+    .hf_name = "qwen2",
+    .like = &tg_arch_llama,
+    .norm = TG_NORM_RMS,
+    .pos = TG_POS_ROTARY,
+    .gated = true,
+    .base = {.act = TG_ACT_SILU, .bias = TG_BIT(Q) | TG_BIT(K) | TG_BIT(V)},
+    .configure = qwen,
+    .hf_prefix = "model.",
+};
+
+const tg_arch tg_arch_qwen3 = {
+    .gguf_name = "qwen3",
+    .hf_name = "qwen3",
+    .like = &tg_arch_llama,
+    .norm = TG_NORM_RMS,
+    .pos = TG_POS_ROTARY,
+    .gated = true,
+    .base = {.act = TG_ACT_SILU},
+    .configure = qwen,
+    .hf_prefix = "model.",
+    .hf = {[TG_ROLE_Q_NORM] = "model.layers.%d.self_attn.q_norm",
+           [TG_ROLE_K_NORM] = "model.layers.%d.self_attn.k_norm"},
+};
+
+static bool qwen3_moe(tg_config_reader *r, tg_config *c)
+{
+    bool among_used = r->kind == TG_CONTAINER_GGUF;
+    int step = 1;
+    if (!qwen(r, c))
+        return false;
+    if (r->kind == TG_CONTAINER_HF &&
+        (!tg_read_bool(r, "norm_topk_prob", &among_used) ||
+         !tg_read_int(r, "decoder_sparse_step", false, 1, TG_MAX_LAYERS, &step)))
+        return false;
+    if (step != 1 || json_array_size(tg_read_list(r, "mlp_only_layers")) > 0)
+        return tg_refuse(r, "layers without a mixture of experts are not supported (%s)",
+                         step != 1 ? "decoder_sparse_step" : "mlp_only_layers");
+    c->share_all = !among_used;
+    return true;
+}
+
+const tg_arch tg_arch_qwen3_moe = {
+    .gguf_name = "qwen3moe",
+    .hf_name = "qwen3_moe",
+    .like = &tg_arch_qwen3,
+    .norm = TG_NORM_RMS,
+    .pos = TG_POS_ROTARY,
+    .gated = true,
+    .base = {.act = TG_ACT_SILU},
+    .configure = qwen3_moe,
+    .hf_prefix = "model.",
+    .hf =
+        {
+            [TG_ROLE_ROUTER] = "model.layers.%d.mlp.gate",
+            [TG_ROLE_GATE_EXPERTS] = "model.layers.%d.mlp.experts.%d.gate_proj",
+            [TG_ROLE_UP_EXPERTS] = "model.layers.%d.mlp.experts.%d.up_proj",
+            [TG_ROLE_DOWN_EXPERTS] = "model.layers.%d.mlp.experts.%d.down_proj",
+        },
+};
+
+/* ---- SmolLM3: every fourth layer does not rotate ------------------------------------------------------------ */
+
+static bool smollm3(tg_config_reader *r, tg_config *c)
+{
+    const json_t *rotates = tg_read_list(r, "no_rope_layers"); /* 1: it does */
+    bool windows = false;
+    int step = 4;
+    if (!biases(r, c))
+        return false;
+    if (r->kind == TG_CONTAINER_HF && (!tg_read_int(r, "no_rope_layer_interval", false, 1, TG_MAX_LAYERS, &step) ||
+                                       !tg_read_bool(r, "use_sliding_window", &windows)))
+        return false;
+    if (rotates && json_array_size(rotates) != (size_t)c->n_layer)
+        return tg_refuse(r, "no_rope_layers (found %zu, wanted %d by the number of layers)", json_array_size(rotates),
+                         c->n_layer);
+    if (!windows)
+        c->window = 0;
+    for (int i = 0; i < c->n_layer; i++) {
+        bool none = rotates ? json_integer_value(json_array_get(rotates, (size_t)i)) == 0 : (i + 1) % step == 0;
+        c->layer[i] = none ? TG_LAYER_NO_ROPE | (c->window > 0 ? TG_LAYER_LOCAL : 0) : 0;
+    }
+    return !tg_read_list(r, "layer_types") || tg_read_local_layers(r, c, 1);
+}
+
+const tg_arch tg_arch_smollm3 = {
+    .gguf_name = "smollm3",
+    .hf_name = "smollm3",
+    .like = &tg_arch_llama,
+    .norm = TG_NORM_RMS,
+    .pos = TG_POS_ROTARY,
+    .gated = true,
+    .permuted = true,
+    .base = {.act = TG_ACT_SILU, .tied = TG_TIED, .rope = {{.theta = 2e6}}},
+    .configure = smollm3,
+    .hf_prefix = "model.",
+};
+
+/* ---- OLMo 2: norms of what joins x instead of what is read, and of all queries and keys together --------------- */
+
+static bool olmo2(tg_config_reader *r, tg_config *c)
+{
+    return biases(r, c) && tg_read_local_layers(r, c, 4);
+}
+
+const tg_arch tg_arch_olmo2 = {
+    .gguf_name = "olmo2",
+    .hf_name = "olmo2",
+    .like = &tg_arch_llama,
+    .norm = TG_NORM_RMS,
+    .pos = TG_POS_ROTARY,
+    .gated = true,
+    .base = {.act = TG_ACT_SILU, .qk_norm_whole = true},
+    .configure = olmo2,
+    .hf_prefix = "model.",
+    .hf = {[TG_ROLE_ATTN_NORM] = "",
+           [TG_ROLE_Q_NORM] = "model.layers.%d.self_attn.q_norm",
+           [TG_ROLE_K_NORM] = "model.layers.%d.self_attn.k_norm",
+           [TG_ROLE_ATTN_POST_NORM] = "model.layers.%d.post_attention_layernorm",
+           [TG_ROLE_FFN_NORM] = "",
+           [TG_ROLE_FFN_POST_NORM] = "model.layers.%d.post_feedforward_layernorm"},
+};
+
+/* ---- Granite: multipliers ------------------------------------------------------------------------------------- */
+
+static bool granite(tg_config_reader *r, tg_config *c)
+{
+    static const char *const keys[2][4] = {
+        [TG_CONTAINER_GGUF] = {"embedding_scale", "residual_scale", "attention.scale", "logit_scale"},
+        [TG_CONTAINER_HF] = {"embedding_multiplier", "residual_multiplier", "attention_multiplier",
+                             "logits_scaling"}};
+    const char *const *key = keys[r->kind];
+    double divisor = 1;
+    if (!biases(r, c) || !tg_read_float(r, key[0], &c->embd_scale) || !tg_read_float(r, key[1], &c->residual_scale) ||
+        !tg_read_float(r, key[2], &c->attn_scale) || !tg_read_real(r, key[3], false, &divisor))
+        return false;
+    c->logit_scale = (float)(1.0 / divisor);
+    return true;
+}
+
+const tg_arch tg_arch_granite = {
+    .gguf_name = "granite",
+    .hf_name = "granite",
+    .like = &tg_arch_llama,
+    .norm = TG_NORM_RMS,
+    .pos = TG_POS_ROTARY,
+    .gated = true,
+    .permuted = true,
+    .base = {.act = TG_ACT_SILU},
+    .configure = granite,
+    .hf_prefix = "model.",
+};
+
+/* ---- Phi-3: fused matrices -------------------------------------------------------------------------------------- */
+
+static bool phi3(tg_config_reader *r, tg_config *c)
+{
+    /* Factors of LongRoPE are all that a GGUF says of it. */
+    if (r->kind == TG_CONTAINER_GGUF && tg_container_tensor(r->c, "rope_factors_long.weight"))
+        c->rope[0].scaling = TG_ROPE_LONGROPE;
+    return biases(r, c) && tg_read_local_layers(r, c, 0);
+}
+
+const tg_arch tg_arch_phi3 = {
+    .gguf_name = "phi3",
+    .hf_name = "phi3",
+    .like = &tg_arch_llama,
+    .norm = TG_NORM_RMS,
+    .pos = TG_POS_ROTARY,
+    .gated = true,
+    .base = {.act = TG_ACT_SILU},
+    .configure = phi3,
+    .hf_prefix = "model.",
+    .hf = {[TG_ROLE_QKV] = "model.layers.%d.self_attn.qkv_proj",
+           [TG_ROLE_Q] = "",
+           [TG_ROLE_K] = "",
+           [TG_ROLE_V] = "",
+           [TG_ROLE_GATE_UP] = "model.layers.%d.mlp.gate_up_proj",
+           [TG_ROLE_FFN_GATE] = "",
+           [TG_ROLE_FFN_UP] = ""},
 };

@@ -111,7 +111,7 @@ static const float *without_banned(tg_sampler *s, const float *logits, int n)
     if (!s->banned)
         return logits;
     memcpy(s->p, logits, (size_t)n * sizeof *s->p);
-    tg_vector()->add(s->bans, n, s->p);
+    tg_vector()->add(1.0f, s->bans, n, s->p);
     return s->p;
 }
 

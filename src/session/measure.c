@@ -166,6 +166,7 @@ static size_t add_norm(spans *s, const tg_norm *norm, int n)
     return add_floats(s, norm->w, n) + add_floats(s, norm->b, n);
 }
 
+/* Of a mixture the first experts stand for those that a token will use. */
 static size_t add_weights(spans *s, const tg_weights *w)
 {
     int n = w->config.n_embd;
@@ -173,20 +174,24 @@ static size_t add_weights(spans *s, const tg_weights *w)
     for (int i = 0; i < w->config.n_layer; i++) {
         const tg_layer *l = &w->layer[i];
         n_bytes += add_norm(s, &l->attn_norm, n) + add_norm(s, &l->ffn_norm, n);
+        n_bytes += add_norm(s, &l->attn_post_norm, n) + add_norm(s, &l->ffn_post_norm, n);
         for (int k = 0; k < TG_LAYER_MATRICES; k++)
             n_bytes += add_matrix(s, tg_layer_matrix(l, k));
+        for (int e = 0; l->expert && e < w->config.n_expert_used; e++)
+            n_bytes += add_matrix(s, &l->expert[e].gate) + add_matrix(s, &l->expert[e].up) +
+                       add_matrix(s, &l->expert[e].down);
     }
     return n_bytes;
 }
 
 /* Does a row at `pos` attend to one of the positions first .. first + n - 1 before it? */
-static bool reaches(tg_reach r, int pos, int first, int n)
+static bool reaches(int window, int keep, int pos, int first, int n)
 {
-    return r.window == 0 || first + n > pos - r.window + 1 || first < r.keep;
+    return window == 0 || first + n > pos - window + 1 || first < keep;
 }
 
 /* Attention reads keys in groups of 16, and their values with them. */
-static size_t add_kv(spans *s, const tg_kv *kv, int seq, tg_reach reach)
+static size_t add_kv(spans *s, const tg_config *c, const tg_kv *kv, int seq, tg_reach reach)
 {
     const tg_kv_view *v = &kv->layers.first;
     size_t k_group = tg_kv_k_group_bytes(v->type_k, v->head_dim), n_bytes = 0;
@@ -200,7 +205,8 @@ static size_t add_kv(spans *s, const tg_kv *kv, int seq, tg_reach reach)
         size_t group = of_values ? v_group : k_group;
         for (size_t h = 0; h < n_heads; h++)
             for (int pos = 0; pos < length; pos += TG_KV_GROUP) {
-                if (!reaches(reach, length, pos, TG_KV_GROUP))
+                int window = tg_window_of(c, (int)h / v->n_head_kv, reach.window);
+                if (!reaches(window, reach.keep, length, pos, TG_KV_GROUP))
                     continue;
                 size_t block = (size_t)kv->seq[seq].block[pos / TG_KV_BLOCK];
                 size_t in_block = (size_t)(pos % TG_KV_BLOCK / TG_KV_GROUP) * group;
@@ -215,7 +221,7 @@ tg_status tg_measure_read(tg_team *team, const tg_weights *w, const tg_kv *kv, i
                           tg_read *read, tg_error *err)
 {
     spans s = {.err = err};
-    *read = (tg_read){.weight_bytes = add_weights(&s, w), .kv_bytes = add_kv(&s, kv, seq, reach)};
+    *read = (tg_read){.weight_bytes = add_weights(&s, w), .kv_bytes = add_kv(&s, &w->config, kv, seq, reach)};
     settle(&s);
     if (!s.failed)
         read->seconds = seconds_of(team, read_spans, &s);
@@ -235,10 +241,10 @@ static void add_product(tg_work *work, const tg_matrix *m, tg_matmul_mode mode, 
 }
 
 /* Keys that a row at `pos` attends to, itself included. */
-static uint64_t n_keys(tg_reach r, int pos)
+static uint64_t n_keys(int window, int keep, int pos)
 {
-    int before = r.window == 0 || r.window > pos ? pos + 1 : r.window;
-    int kept = pos + 1 - before < r.keep ? pos + 1 - before : r.keep;
+    int before = window == 0 || window > pos ? pos + 1 : window;
+    int kept = pos + 1 - before < keep ? pos + 1 - before : keep;
     return (uint64_t)(before + kept);
 }
 
@@ -248,14 +254,19 @@ void tg_measure_work(const tg_weights *w, tg_matmul_mode mode, tg_reach reach, i
     const tg_config *c = &w->config;
     uint64_t keys = 0;
     *work = (tg_work){0};
-    for (int i = 0; i < c->n_layer; i++)
+    for (int i = 0; i < c->n_layer; i++) {
+        const tg_layer *l = &w->layer[i];
         for (int k = 0; k < TG_LAYER_MATRICES; k++)
-            add_product(work, tg_layer_matrix(&w->layer[i], k), mode, (uint64_t)n);
+            add_product(work, tg_layer_matrix(l, k), mode, (uint64_t)n);
+        const uint64_t n_met = l->expert ? (uint64_t)n * (uint64_t)c->n_expert_used : 0;
+        for (int k = 0; l->expert && k < 3; k++)
+            add_product(work, k == 0 ? &l->expert->gate : k == 1 ? &l->expert->up : &l->expert->down, mode, n_met);
+        for (int p = 0; p < n; p++)
+            keys += n_keys(tg_window_of(c, i, reach.window), reach.keep, n_past + p);
+    }
     add_product(work, &w->output, mode, 1);
-    for (int i = 0; i < n; i++)
-        keys += n_keys(reach, n_past + i);
     /* a score and a share of a value, a multiply-add each, for every dimension */
-    work->f32_flops += 4 * keys * (uint64_t)c->n_head * (uint64_t)c->head_dim * (uint64_t)c->n_layer;
+    work->f32_flops += 4 * keys * (uint64_t)c->n_head * (uint64_t)c->head_dim;
 }
 
 /* ---- the machine -------------------------------------------------------------------------------- */

@@ -46,8 +46,6 @@ static tg_session_params with_defaults(const tg_weights *w, const tg_session_par
         p.n_batch = 512;
     if (p.n_seq_max == 0)
         p.n_seq_max = 1;
-    if (p.window == 0)
-        p.window = w->config.window;
     if (!p.attention)
         p.attention = tg_attn_strategies[0].name;
     return p;
@@ -86,16 +84,21 @@ static tg_status check_params(const tg_session_params *p, tg_error *err)
 }
 
 /* Can the attention algorithm do what the session and the model ask for? */
-static tg_status check_attention(const tg_session_params *p, const tg_config *c, tg_error *err)
+static tg_status check_attention(const tg_session_params *p, const tg_weights *w, tg_error *err)
 {
+    const tg_config *c = &w->config;
     const tg_attn_strategy *a = tg_attn_strategy_by_name(p->attention);
     if (!a)
         return tg_fail(err, TG_E_USAGE, NULL, "no such attention algorithm");
-    if (p->keep > 0 && p->window == 0)
+    if (p->keep > 0 && p->window == 0 && c->window == 0)
         return tg_fail(err, TG_E_USAGE, NULL, "positions are kept under a window only, and there is none");
-    if (!a->modifiers && (p->window > 0 || c->soft_cap != 0.0f))
+    const char *modifier = p->window > 0 || c->window > 0 ? "windows"
+                           : c->soft_cap != 0.0f          ? "soft caps"
+                           : w->layer[0].sink             ? "sinks"
+                                                          : NULL;
+    if (!a->modifiers && modifier)
         return tg_fail(err, TG_E_USAGE, NULL, "attention '%s' knows no %s (auto, split and bf16 do)", a->name,
-                       p->window > 0 ? "windows" : "soft caps");
+                       modifier);
     if (a->dots && (p->type_k != TG_KV_BF16 || p->type_v != TG_KV_BF16))
         return tg_fail(err, TG_E_USAGE, NULL, "attention '%s' needs keys and values of bf16 in the cache", a->name);
     if (a->dots && !tg_isa_has_bf16())
@@ -108,6 +111,7 @@ static size_t worker_bytes(const tg_weights *w, const tg_session_params *p)
     return tg_forward_scratch_bytes(w, tg_attn_strategy_by_name(p->attention), p->n_batch, p->n_ctx);
 }
 
+/* Does any product that may have many rows take floats? A router has its own way. */
 static bool any_float(const tg_weights *w, tg_matmul_mode mode)
 {
     if (!tg_matmul_wants_q8(&w->output, mode))
@@ -115,9 +119,13 @@ static bool any_float(const tg_weights *w, tg_matmul_mode mode)
     for (int i = 0; i < w->config.n_layer; i++)
         for (int k = 0; k < TG_LAYER_MATRICES; k++) {
             const tg_matrix *m = tg_layer_matrix(&w->layer[i], k);
-            if (m->data && !tg_matmul_wants_q8(m, mode))
+            if (m->data && m != &w->layer[i].router && !tg_matmul_wants_q8(m, mode))
                 return true;
         }
+    for (int i = 0; i < w->config.n_layer && w->layer[i].expert; i++)
+        if (!tg_matmul_wants_q8(&w->layer[i].expert[0].up, mode) ||
+            !tg_matmul_wants_q8(&w->layer[i].expert[0].down, mode))
+            return true;
     return false;
 }
 
@@ -146,7 +154,7 @@ tg_status tg_session_make(tg_session **session, const tg_weights *w, const tg_se
     s->params = with_defaults(w, params);
     tg_status status = check_params(&s->params, err);
     if (status == TG_OK)
-        status = check_attention(&s->params, &w->config, err);
+        status = check_attention(&s->params, w, err);
     if (status != TG_OK)
         goto fail;
     status = ready_blas(s, err);
@@ -156,6 +164,7 @@ tg_status tg_session_make(tg_session **session, const tg_weights *w, const tg_se
                           kv_type(s->params.type_k), kv_type(s->params.type_v), err);
     if (status != TG_OK)
         goto fail;
+    const int n_asked = s->params.n_ctx; /* of which rotation may depend, and not of what a block has more */
     s->params.n_ctx = tg_kv_capacity(&s->kv);
     status = tg_team_create(&s->team, s->params.n_threads, worker_bytes(w, &s->params), err);
     if (status != TG_OK)
@@ -177,6 +186,7 @@ tg_status tg_session_make(tg_session **session, const tg_weights *w, const tg_se
     f->kv = s->kv.layers;
     f->seq = s->kv.seq;
     f->interrupted = &s->interrupted;
+    tg_forward_prepare(f, n_asked);
     *session = s;
     return TG_OK;
 fail:
@@ -200,7 +210,7 @@ void tg_session_needs(const tg_weights *w, const tg_session_params *params, uint
     tg_session s = {.w = w, .params = with_defaults(w, params)};
     const tg_session_params *p = &s.params;
     *kv_bytes = *scratch_bytes = 0;
-    if (check_params(p, NULL) != TG_OK || check_attention(p, &w->config, NULL) != TG_OK)
+    if (check_params(p, NULL) != TG_OK || check_attention(p, w, NULL) != TG_OK)
         return;
     *kv_bytes = (uint64_t)tg_kv_pool_blocks(p->n_ctx, p->n_seq_max) *
                 tg_kv_block_bytes(&w->config, kv_type(p->type_k), kv_type(p->type_v));

@@ -59,6 +59,11 @@ static double reference(tg_act act, double x)
         return 0.5 * x * (1 + tanh(sqrt(2 / 3.14159265358979323846) * (x + 0.044715 * x * x * x)));
     case TG_ACT_GELU_ERF:
         return 0.5 * x * (1 + erf(x / sqrt(2.0)));
+    case TG_ACT_RELU:
+        return fmax(x, 0);
+    case TG_ACT_SWIGLU_CLAMPED:
+        x = fmin(x, 7);
+        return x / (1 + exp(-1.702 * x));
     }
     return NAN;
 }
@@ -66,21 +71,21 @@ static double reference(tg_act act, double x)
 static void activations(void **state)
 {
     (void)state;
-    for (int act = TG_ACT_SILU; act <= TG_ACT_GELU_ERF; act++) {
+    for (int act = TG_ACT_SILU; act <= TG_ACT_SWIGLU_CLAMPED; act++) {
         for (int i = -4000; i <= 4000; i++) {
             float x[3] = {(float)i / 200, (float)i * 3, 1}, up[3] = {1, 2, 3}, y[3], z[3];
-            tg_vector()->activate((tg_act)act, x, NULL, 3, y);
-            tg_vector()->activate((tg_act)act, x, up, 3, z);
+            tg_vector()->activate((tg_act)act, 7.0f, x, NULL, 3, y);
+            tg_vector()->activate((tg_act)act, 7.0f, x, up, 3, z);
             for (int k = 0; k < 3; k++) {
                 double r = reference((tg_act)act, (double)x[k]);
                 if (!(fabs(r - (double)y[k]) <= 4e-7 * fmax(1, fabs((double)x[k]))))
                     fail_msg("activation %d of %g: %.9g, should be %.9g", act, (double)x[k], (double)y[k], r);
-                assert_true(z[k] == y[k] * up[k]);
+                assert_true(z[k] == y[k] * (up[k] + (act == TG_ACT_SWIGLU_CLAMPED ? 1.0f : 0.0f)));
             }
         }
         float bad[2] = {NAN, INFINITY}, y[2];
-        tg_vector()->activate((tg_act)act, bad, NULL, 2, y);
-        assert_true(isnan(y[0]) && y[1] == INFINITY);
+        tg_vector()->activate((tg_act)act, 7.0f, bad, NULL, 2, y);
+        assert_true(isnan(y[0]) && (act == TG_ACT_SWIGLU_CLAMPED ? fabsf(y[1] - 7.0f) < 1e-4f : y[1] == INFINITY));
     }
 }
 

@@ -67,9 +67,9 @@ static void gguf_llama(void **state)
     assert_int_equal(c.n_layer, 1);
     assert_int_equal(c.head_dim, 8);
     assert_int_equal(c.n_head_kv, 2);
-    assert_int_equal(c.rope.n_rot, 8);
-    assert_int_equal(c.rope.pairs, TG_ROPE_NEIGHBOURS);
-    assert_true(c.rope.theta == 10000.0 && c.norm_eps == 1e-5f);
+    assert_int_equal(c.rope[0].n_rot, 8);
+    assert_int_equal(c.rope[0].pairs, TG_ROPE_NEIGHBOURS);
+    assert_true(c.rope[0].theta == 10000.0 && c.norm_eps == 1e-5f);
 
     g = llama("llama.attention.head_count_kv");
     gguf_u32(&g, "llama.attention.key_length", 10);
@@ -79,14 +79,14 @@ static void gguf_llama(void **state)
     config_of(open_gguf(&g), &c);
     assert_int_equal(c.n_head_kv, 4);
     assert_int_equal(c.head_dim, 10);
-    assert_int_equal(c.rope.scaling, TG_ROPE_LINEAR);
-    assert_true(c.rope.factor == 4.0 && c.rope.theta == 5e5);
+    assert_int_equal(c.rope[0].scaling, TG_ROPE_LINEAR);
+    assert_true(c.rope[0].factor == 4.0 && c.rope[0].theta == 5e5);
 
     g = llama("");
     gguf_text(&g, "llama.rope.scaling.type", "none");
     gguf_f32(&g, "llama.rope.scaling.factor", 4);
     config_of(open_gguf(&g), &c);
-    assert_int_equal(c.rope.scaling, TG_ROPE_NONE);
+    assert_int_equal(c.rope[0].scaling, TG_ROPE_NONE);
 }
 
 static void m13_wrong_types(void **state)
@@ -116,7 +116,7 @@ static void m15_missing_and_unsupported(void **state)
     refused_config(open_gguf(&g), "required key missing: general.architecture");
     g = gguf_new();
     gguf_text(&g, "general.architecture", "mam\nba");
-    refused_config(open_gguf(&g), "(found \"mam\\x0aba\", allowed: gpt2, llama)");
+    refused_config(open_gguf(&g), "(found \"mam\\x0aba\", allowed: gpt2, gptneox, llama, ");
 }
 
 static void m16_sizes(void **state)
@@ -185,13 +185,19 @@ static void experts_and_other_values_are_refused(void **state)
     (void)state;
     gguf g = llama("");
     gguf_u32(&g, "llama.expert_count", 8);
-    refused_config(open_gguf(&g), "mixture of experts");
+    refused_config(open_gguf(&g), "experts used of 8, and their size (found 0 of size 64)");
     g = llama("");
     gguf_u32(&g, "llama.attention.value_length", 16);
     refused_config(open_gguf(&g), "value heads of another size");
     g = llama("");
     gguf_text(&g, "llama.rope.scaling.type", "yarn");
-    refused_config(open_gguf(&g), "(found \"yarn\", allowed: none, linear)");
+    refused_config(open_gguf(&g), "required keys missing: llama.rope.scaling.factor");
+    g = llama("");
+    gguf_text(&g, "llama.rope.scaling.type", "dynamic");
+    refused_config(open_gguf(&g), "rope.scaling.type is not supported in a GGUF (found \"dynamic\")");
+    g = llama("");
+    gguf_text(&g, "llama.rope.scaling.type", "ntk");
+    refused_config(open_gguf(&g), "(found \"ntk\", allowed: default, none, linear, ");
 }
 
 /* ---- folders --------------------------------------------------------------------------------------- */
@@ -226,26 +232,28 @@ static void m50_folders(void **state)
                      "\"low_freq_factor\":1,\"high_freq_factor\":4,"
                      "\"original_max_position_embeddings\":64}}"),
               &c);
-    assert_int_equal(c.rope.scaling, TG_ROPE_LLAMA3);
-    assert_int_equal(c.rope.pairs, TG_ROPE_HALVES);
+    assert_int_equal(c.rope[0].scaling, TG_ROPE_LLAMA3);
+    assert_int_equal(c.rope[0].pairs, TG_ROPE_HALVES);
     assert_int_equal(c.n_head_kv, 4);
-    assert_true(c.rope.theta == 500000.0 && c.rope.factor == 8.0 && c.rope.original_ctx == 64.0);
+    assert_true(c.rope[0].theta == 500000.0 && c.rope[0].factor == 8.0 && c.rope[0].original_ctx == 64.0);
     config_of(folder("{" LLAMA_SIZES ",\"rms_norm_eps\":1e-05,\"rope_theta\":1e6,"
                      "\"rope_scaling\":{\"type\":\"linear\",\"factor\":2.0}}"),
               &c);
-    assert_int_equal(c.rope.scaling, TG_ROPE_LINEAR);
-    assert_true(c.rope.theta == 1e6);
+    assert_int_equal(c.rope[0].scaling, TG_ROPE_LINEAR);
+    assert_true(c.rope[0].theta == 1e6);
 
     refused_config(folder("{" LLAMA_SIZES "}"), "required keys missing: rms_norm_eps");
-    refused_config(folder("{\"model_type\":\"bert\"}"), "(found \"bert\", allowed: gpt2, llama)");
+    refused_config(folder("{\"model_type\":\"bert\"}"), "(found \"bert\", allowed: gpt2, gpt_neo, gptj, ");
     refused_config(folder("{\"model_type\":7}"), "model_type");
     refused_config(folder("{\"a\":1}"), "required key missing: model_type");
-    refused_config(folder("{" LLAMA_SIZES ",\"rms_norm_eps\":1e-5,\"hidden_act\":\"relu\"}"), "hidden_act");
+    refused_config(folder("{" LLAMA_SIZES ",\"rms_norm_eps\":1e-5,\"hidden_act\":\"mish\"}"), "hidden_act");
     refused_config(folder("{" LLAMA_SIZES ",\"rms_norm_eps\":1e-5,\"attention_bias\":1}"), "attention_bias");
     refused_config(folder("{" LLAMA_SIZES ",\"rms_norm_eps\":\"1e-5\"}"), "rms_norm_eps");
-    refused_config(folder("{" LLAMA_SIZES ",\"rms_norm_eps\":1e-5,\"rope_scaling\":{\"type\":\"yarn\","
+    refused_config(folder("{" LLAMA_SIZES ",\"rms_norm_eps\":1e-5,\"rope_scaling\":{\"type\":\"ntk\","
                           "\"factor\":2}}"),
-                   "(found \"yarn\", allowed: default, linear, llama3)");
+                   "(found \"ntk\", allowed: default, none, linear, dynamic, ");
+    refused_config(folder("{" LLAMA_SIZES ",\"rms_norm_eps\":1e-5,\"rope_scaling\":{\"type\":\"linear\"}}"),
+                   "required keys missing: rope_scaling.factor");
     refused_config(folder("{" LLAMA_SIZES ",\"rms_norm_eps\":1e-5,\"rope_scaling\":{\"rope_type\":"
                           "\"llama3\",\"factor\":2,\"low_freq_factor\":4,\"high_freq_factor\":4,"
                           "\"original_max_position_embeddings\":64}}"),
@@ -295,7 +303,7 @@ static tg_status load_with(int odd, int how, tg_error *err)
     if (status == TG_OK) {
         assert_int_equal(w.config.n_vocab, V);
         assert_ptr_equal(w.output.data, w.tok_embd.data);
-        assert_int_equal(w.layer[0].down.n_in, FF);
+        assert_int_equal(w.layer[0].ffn.down.n_in, FF);
     }
     tg_arena_free(arena);
     tg_container_free(c);

@@ -12,7 +12,7 @@
 
 #include "support/npy.h"
 
-enum { MAX_CASES = 64, MAX_ROWS = 320 };
+enum { MAX_CASES = 192, MAX_ROWS = 320 };
 
 typedef struct golden {
     char name[64];
@@ -89,7 +89,7 @@ static void append(const golden *g, tg_session *s, int seq, const int32_t *id, i
 static float *logits_by(const golden *g, int n, int first, int step, tg_session_params p)
 {
     float *out = malloc((size_t)n * row_floats(g) * sizeof *out);
-    p.n_ctx = n;
+    p.n_ctx = p.n_ctx ? p.n_ctx : n;
     tg_session *s = open_session(g, p);
     for (int at = 0, k = first; at < n; at += k, k = step) {
         k = k < n - at ? k : n - at;
@@ -160,9 +160,11 @@ static const tg_session_params MODES[] = {
 };
 enum { N_MODES = sizeof MODES / sizeof *MODES };
 
+/* The first, and one of the others by turns: there are many cases. Float weights know no mode but the precise. */
 static bool tells(const golden *g, const tg_session_params *mode)
 {
-    return g->quant || !mode->precise; /* float weights know no other mode */
+    const int i = (int)(mode - MODES);
+    return (g->quant || !mode->precise) && (i == 0 || 1 + (int)(g - cases) % (N_MODES - 1) == i);
 }
 
 #define EACH_CASE(g) for (golden *g = cases; g < cases + n_cases; g++)
@@ -190,17 +192,20 @@ static void logits_match_the_reference(void **state)
 }
 
 /* No promise stands behind these bounds: a narrow cache costs about 1e-3 here, 8-bit activations a
- * few hundredths, q4 up to a third in models as small as these, and a mistake in any far more. */
+ * few hundredths, q8_0 a tenth and q4 up to a third in models as small as these, and a mistake in any far more. */
 static void narrow_modes_stay_near(void **state)
 {
     (void)state;
     EACH_CASE (g) {
         tg_session_params p = {
             .n_threads = 2, .precise = true, .type_k = TG_KV_F16, .type_v = TG_KV_F16};
+        tg_model_info info;
+        tg_model_get_info(g->model, &info);
+        const double more = info.n_expert ? 5 : 1; /* another expert may be chosen */
         float *narrow = logits_of(g, g->ids.n_rows, p);
         p.precise = false;
         float *coarse = logits_of(g, g->ids.n_rows, p);
-        if (!(distance(g, narrow) <= 1e-2) || !(distance(g, coarse) <= 1e-1))
+        if (!(distance(g, narrow) <= more * 1e-2) || !(distance(g, coarse) <= more * 1e-1))
             fail_msg("%s: off by %g with a narrow cache, %g by default", g->name,
                      distance(g, narrow), distance(g, coarse));
         p.precise = true;
@@ -212,7 +217,7 @@ static void narrow_modes_stay_near(void **state)
                 continue; /* not on this processor */
             tg_session_free(s);
             float *got = logits_of(g, g->ids.n_rows, p);
-            if (!(distance(g, got) <= (i == 3 ? 5e-1 : 1e-1)))
+            if (!(distance(g, got) <= more * (i == 3 ? 5e-1 : 2e-1)))
                 fail_msg("%s: off by %g with cache type %d", g->name, distance(g, got), (int)p.type_k);
             free(got);
         }
@@ -230,6 +235,10 @@ static void every_attention_matches_the_reference(void **state)
             tg_session_params p = {.n_threads = 2, .precise = true, .attention = tg_attention_name(i, NULL)};
             if (!strcmp(p.attention, "bf16"))
                 continue; /* wants another cache: see below */
+            tg_session *s = NULL;
+            if (i > 0 && strcmp(p.attention, "split") && tg_session_create(&s, g->model, &p, NULL) == TG_E_USAGE)
+                continue; /* knows no windows, caps or sinks */
+            tg_session_free(s);
             const int n = g->ids.n_rows;
             float *whole = logits_of(g, n, p), *steps = logits_by(g, n, n > 300 ? n - 9 : n / 2, 3, p);
             if (!(distance(g, whole) <= 1e-4) || !(distance(g, steps) <= 1e-4))
@@ -247,7 +256,9 @@ static void windows_begin_where_they_should(void **state)
 {
     (void)state;
     EACH_CASE (g) {
-        const int n = few(g), w = n / 2;
+        const int n = few(g), w = 4; /* shorter than windows that the models have */
+        tg_model_info info;
+        tg_model_get_info(g->model, &info);
         const size_t row = row_floats(g);
         tg_session_params p = MODES[0];
         float *all = logits_of(g, n, p);
@@ -258,9 +269,9 @@ static void windows_begin_where_they_should(void **state)
         float *half = logits_of(g, n, p);
         same_bits(g, "rows within the window", all, half, w);
         assert_memory_not_equal(all + (size_t)w * row, half + (size_t)w * row, row * sizeof *all);
-        p.keep = n - w; /* together they hold everything, in two ranges or in one */
+        p.keep = info.window ? 0 : n - w; /* together they hold everything, in two ranges or in one */
         float *kept = logits_of(g, n, p);
-        for (size_t i = 0; i < (size_t)n * row; i++)
+        for (size_t i = 0; p.keep && i < (size_t)n * row; i++)
             assert_true(fabs((double)all[i] - (double)kept[i]) <= 1e-2 * fmax(1, fabs((double)all[i])));
         free(kept);
         free(half);
@@ -396,7 +407,9 @@ static void forks_and_cuts_keep_the_bits(void **state)
             p.n_ctx = 4 * n + 256;
             p.n_seq_max = 3;
             tg_session *s = open_session(g, p);
-            float *want = logits_of(g, n, *m),
+            tg_session_params alone = *m;
+            alone.n_ctx = p.n_ctx;
+            float *want = logits_of(g, n, alone),
                   *want_other = malloc(sizeof(float) * (size_t)n * row_floats(g));
             append(g, s, 0, other, n, want_other);
 
@@ -455,7 +468,9 @@ static void sequences_keep_to_themselves(void **state)
                 must(g, tg_seq_new(s, &made, &err), &err);
                 assert_int_equal(made, k);
             }
-            float *want = logits_of(g, few(g), *m);
+            tg_session_params alone = *m;
+            alone.n_ctx = p.n_ctx;
+            float *want = logits_of(g, few(g), alone);
             rows r = {.logits = malloc((size_t)n * row_floats(g) * sizeof(float)), .last = -1};
             const tg_batch batch = {.n = n, .id = id, .seq = seq, .pos = pos, .want = mask};
             must(g, tg_eval(s, &batch, collect, &r, &err), &err);
