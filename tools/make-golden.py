@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
 """Writes tests/golden: tiny random models and the logits that they must give.
 
+    tools/make-golden.py [NAME...]      all, or only those of these names ("qwen2-old", "gguf/qwen2")
+
 Every model is saved as a Hugging Face folder, read back by transformers in float64 with eager attention,
 and asked for the logits of random ids. Some also become GGUF files, whose logits are those of the
 dequantised weights. cases.txt lists them for tests/model/test_golden.c, a line each:
@@ -8,142 +10,138 @@ dequantised weights. cases.txt lists them for tests/model/test_golden.c, a line 
     <model> <ids.npy> <logits.npy> <stride> <float|quant>
 
 where the logits are those of the last position and of every stride-th before it, ascending. The same
-versions give the same files; to add a case, add a line to FOLDERS or GGUFS and run this again.
+versions give the same files; to add a case, add a line to a table in golden_models.py and run this again.
 Needs numpy, torch, transformers, safetensors and gguf from PyPI.
 """
-import copy
 import json
 import pathlib
+import re
 import shutil
+import sys
 import tempfile
 import zlib
 
+import gguf
 import numpy as np
 import safetensors.torch
 import torch
 import transformers
+from torch.overrides import TorchFunctionMode
 from transformers import AutoConfig, AutoModelForCausalLM
-from transformers.models.gpt2 import modeling_gpt2
-from transformers.models.llama import modeling_llama
 
 import gguf_convert
+from golden_models import FLOATS, FOLDERS, GGUFS, NULL
 
 OUT = pathlib.Path(__file__).resolve().parent.parent / "tests" / "golden"
 
 
-# ---- the models ----------------------------------------------------------------------------------
+# ---- float64 all the way -----------------------------------------------------------------------------
 
-# Numbers that a reader could get wrong are far from common defaults, and large enough to be noticed.
+class Float64(TorchFunctionMode):
+    """Within it nothing of a model in float64 becomes float32.
 
-def gpt2(n_embd, n_head, n_layer, **more):
-    return dict(architectures=["GPT2LMHeadModel"], model_type="gpt2", n_embd=n_embd, n_head=n_head,
-                n_layer=n_layer, n_positions=80, layer_norm_epsilon=1e-3, vocab_size=33,
-                activation_function="gelu_new", bos_token_id=0, eos_token_id=0) | more
+    transformers takes norms, softmax and routers in float32 whatever the model's type; those requests are
+    overruled. What is float32 before it meets the model stays: inverse frequencies and position times
+    frequency are float32 by definition, of which cosine and sine are taken in float64. Where published
+    models run in bfloat16 they round what is not rounded here: a Gemma's embedding scale sqrt(n_embd), the
+    scores of routers, all norms.
+    """
 
-
-def llama(n_embd, n_head, n_head_kv, n_ff, **more):
-    return dict(architectures=["LlamaForCausalLM"], model_type="llama", hidden_size=n_embd,
-                num_attention_heads=n_head, num_key_value_heads=n_head_kv, intermediate_size=n_ff,
-                num_hidden_layers=2, hidden_act="silu", rms_norm_eps=1e-3, max_position_embeddings=128,
-                rope_parameters=dict(rope_type="default", rope_theta=1e4), vocab_size=33,
-                bos_token_id=0, eos_token_id=0) | more
-
-
-# Wavelengths 2π·θ^(2i/d) of these lie in all three ranges: kept, blended, and divided by the factor.
-LLAMA3 = dict(factor=8.0, low_freq_factor=1.0, high_freq_factor=4.0, original_max_position_embeddings=32)
-
-# name: (config, stored type, tokens, stride, how it is saved)
-FOLDERS = {
-    "gpt2-tanh": (gpt2(10, 2, 2, vocab_size=259), "F16", 20, 1, []),  # head_dim 5; all 256 bytes
-    "gpt2-erf": (gpt2(14, 2, 2, n_inner=30, activation_function="gelu", tie_word_embeddings=False),
-                 "F32", 66, 1, ["bare", "masks"]),
-    "gpt2-layer-scale": (gpt2(12, 3, 3, n_inner=20, scale_attn_by_inverse_layer_idx=True), "BF16", 66, 1,
-                         ["merges.txt"]),
-    "gpt2-unscaled": (gpt2(14, 2, 1, n_inner=17, scale_attn_weights=False,
-                           activation_function="gelu_pytorch_tanh"), "F16", 66, 1, ["bare"]),
-    "gpt2-long": (gpt2(12, 2, 2, n_inner=24, n_positions=304), "F16", 300, 1, []),
-    "llama-plain": (llama(20, 2, 2, 22), "F32", 66, 1, ["masks"]),
-    "llama-9-3": (llama(18, 9, 3, 30, head_dim=6, tie_word_embeddings=True), "BF16", 66, 1, []),
-    "llama-8-2": (llama(16, 8, 2, 26, head_dim=10), "F16", 66, 1, []),
-    "llama-one-kv": (llama(15, 5, 1, 21, head_dim=14, vocab_size=31), "BF16", 66, 1, []),
-    "llama-biases": (llama(16, 4, 2, 19, attention_bias=True, mlp_bias=True), "F32", 66, 1, []),
-    "llama-linear": (llama(16, 2, 1, 20, rope_theta=5e3, rope_parameters=None,
-                           rope_scaling=dict(type="linear", factor=2.5)), "F16", 66, 1, []),
-    "llama-linear-new": (llama(16, 4, 2, 20, rope_parameters=dict(
-        rope_type="linear", rope_theta=1e4, factor=4.0)), "F16", 66, 1, []),
-    "llama-3": (llama(15, 3, 1, 20, head_dim=12, rope_parameters=dict(
-        rope_type="llama3", rope_theta=5e3, **LLAMA3)), "BF16", 66, 1, []),
-    "llama-3-old": (llama(18, 2, 1, 20, head_dim=14, rope_theta=1e3, rope_parameters=None,
-                          rope_scaling=dict(rope_type="llama3", **LLAMA3)), "F16", 66, 1, []),
-    "llama-shards": (llama(20, 5, 5, 22, mlp_bias=True), "mixed", 66, 1, ["shards"]),
-    "llama-long": (llama(12, 4, 2, 16, head_dim=6, max_position_embeddings=2560), "F16", 2400, 97, []),
-}
-
-FLOATS, QUANTS = ["F32", "F16", "BF16"], ["Q8_0", "Q4_0", "Q4_1"]
-# The float types share one reference: these weights are representable in all three.
-GGUFS = {
-    "gpt2": (gpt2(32, 4, 1, n_inner=96), ["F16", "Q4_0"]),
-    "llama": (llama(32, 4, 2, 32, num_hidden_layers=1, head_dim=16, attention_bias=True,
-                    rope_parameters=dict(rope_type="llama3", rope_theta=5e3, **LLAMA3)), FLOATS + QUANTS),
-    "llama-wide": (llama(64, 8, 2, 96, tie_word_embeddings=True, rope_parameters=dict(
-        rope_type="linear", rope_theta=1e4, factor=4.0)), QUANTS),
-}
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        first = args[0] if args and isinstance(args[0], torch.Tensor) else None
+        kwargs = kwargs or {}
+        if first is not None and first.dtype == torch.float64:
+            if func is torch.Tensor.float:
+                return first
+            args = [torch.float64 if a is torch.float32 else a for a in args]
+            kwargs = {k: torch.float64 if v is torch.float32 else v for k, v in kwargs.items()}
+        if func in (torch.Tensor.cos, torch.Tensor.sin):
+            args = (first.double(),)
+        return func(*args, **kwargs)
 
 
-# ---- float64 all the way: transformers takes RMSNorm and Llama's softmax in float32 -----------------
-
-def rms_norm(self, x):
-    return self.weight * x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + self.variance_epsilon)
-
-
-def attention(module, q, k, v, mask, scaling, **more):
-    k, v = (modeling_llama.repeat_kv(x, module.num_key_value_groups) for x in (k, v))
-    return modeling_gpt2.eager_attention_forward(module, q, k, v, mask, scaling)
-
-
-modeling_llama.LlamaRMSNorm.forward = rms_norm
-modeling_llama.eager_attention_forward = attention
+def logits_of(model, ids, **more):
+    with torch.no_grad():
+        return model(torch.from_numpy(ids.astype(np.int64))[None], **more)
 
 
 def reference(model, ids):
-    with torch.no_grad():
-        out = model(torch.from_numpy(ids.astype(np.int64))[None], output_attentions=True)
+    with Float64():
+        out = logits_of(model, ids, output_attentions=True)
+    assert out.logits.dtype == torch.float64
     logits = out.logits[0]
     peak = torch.stack([a[0, :, 1:].amax(-1).mean() for a in out.attentions]).mean()
     print(f"  largest |logit| {logits.abs().max():.1f}, mean largest attention weight {peak:.2f}")
     return logits.numpy().astype(np.float32)
 
 
+def check_precision_only(folder, ids, logits):
+    """What Float64 changes is no more than float32 rounds."""
+    plain = logits_of(read_folder(folder, torch.float32), ids).logits[0].numpy()
+    error = np.abs(plain - logits).max() / max(1, np.abs(logits).max())
+    print(f"  float32 as transformers has it: {error:.1e} away")
+    assert error < 2e-5, error
+
+
 # ---- weights ---------------------------------------------------------------------------------------
 
-def random_weight(name, shape, tied, rng):
+def random_weight(name, shape, config, rng):
     """Scaled so that attention is peaked and logits reach about 10; no norm or bias is 1 or 0."""
     w = torch.randn(shape, generator=rng)
+    plus_one = 1 if config.model_type.startswith("gemma") else 0  # what its norms add to their weights
+    role = re.sub(r"[._](weight|bias)$", "", name).split(".")[-1]
     if name.endswith("bias"):
         return 0.3 * w
+    if name.endswith("sinks"):
+        return 2 * w
     if len(shape) == 1:
-        return 1 + 0.3 * w
-    if name.endswith(("wte.weight", "wpe.weight", "embed_tokens.weight")):
-        return w * (3 / shape[1] ** 0.5 if tied else 1)
-    n_in = shape[0] if name.endswith(gguf_convert.CONV1D) else shape[1]
+        return (1 + 0.3 * w) * (1.7 if role in ("q_norm", "k_norm") else 1) - plus_one
+    if role in ("wte", "wpe", "embed_tokens", "embed_positions", "embed_in"):
+        return w * (3 / shape[1] ** 0.5 if config.tie_word_embeddings else 1)
+    in_by_out = (config.model_type == "gpt2" and name.endswith(gguf_convert.CONV1D)
+                 or config.model_type == "gpt_oss" and len(shape) == 3)
+    n_in = shape[-2] if in_by_out else shape[-1]
     w /= n_in ** 0.5
-    if name.endswith("c_attn.weight"):
+    # what becomes queries and keys
+    if role == "c_attn":
         w[:, : 2 * n_in] *= 2
-    return w * {"q_proj": 2, "k_proj": 2, "lm_head": 3}.get(name.split(".")[-2], 1)
+    if role == "qkv_proj":
+        w[:-config.num_key_value_heads * (n_in // config.num_attention_heads)] *= 2
+    if role == "query_key_value":
+        w.view(config.num_attention_heads, 3, -1, n_in)[:, :2] *= 2
+    if len(shape) == 3 and config.model_type == "gpt_oss":  # so that many values meet the limit of SwiGLU
+        return w * (3.5 if role == "gate_up_proj" else 0.5)
+    unscaled = config.model_type == "gpt_neo"
+    return w * {"q_proj": 1 if unscaled else 2, "k_proj": 1 if unscaled else 2, "lm_head": 3,
+                "router": 2, "gate": 2}.get(role, 1)
 
 
-def random_weights(name, spec):
-    config = AutoConfig.for_model(**copy.deepcopy(spec))
+def text_config(folder):
+    config = AutoConfig.from_pretrained(folder)
+    return getattr(config, "text_config", config)
+
+
+def random_weights(name, folder):
+    config = text_config(folder)
+    config.__dict__.pop("quantization_config", None)
     rng = torch.Generator().manual_seed(zlib.crc32(name.encode()))
-    tied = config.tie_word_embeddings
-    shapes = AutoModelForCausalLM.from_config(config).state_dict()
-    return {k: random_weight(k, w.shape, tied, rng)
-            for k, w in shapes.items() if not (tied and k == "lm_head.weight")}
+    model = AutoModelForCausalLM.from_config(config)
+    weights = {k: random_weight(k, w.shape, config, rng) for k, w in model.state_dict().items()
+               if not (config.tie_word_embeddings and k == "lm_head.weight")}
+    model.load_state_dict(weights, strict=False)
+    model.tie_weights()
+    with tempfile.TemporaryDirectory() as scratch:  # transformers knows the names that files have
+        model.save_pretrained(scratch)
+        saved = safetensors.torch.load_file(pathlib.Path(scratch) / "model.safetensors")
+    return {k: saved.pop(k) for k in weights if k in saved} | saved
 
 
 def in_type(weights, stored):
-    """Rounds to the stored type; "mixed" takes the three in turn, and norms in float32."""
+    """Rounds to the stored type; "mixed" takes the three in turn, and norms in float32; "any" is F32 that
+    all three can hold."""
     kinds = dict(F32=torch.float32, F16=torch.float16, BF16=torch.bfloat16)
+    if stored == "any":
+        return {k: w.half().bfloat16().float() for k, w in weights.items()}
     if stored != "mixed":
         return {k: w.to(kinds[stored]) for k, w in weights.items()}
     order = list(kinds.values())
@@ -198,29 +196,76 @@ def write_shards(folder, weights):
     (folder / "model.safetensors.index.json").write_text(text + "\n")
 
 
-def write_folder(folder, config, weights, how):
+def mxfp4_parts(name, w):
+    """Experts [n_expert][n_in][n_out] as gpt-oss is released: [n_expert][n_out][n_in / 32][16] bytes, of which
+    byte k holds code 2k in its low half and 2k + 1 in its high one, and the blocks' scales."""
+    if w.ndim != 3 or ".experts." not in name:
+        return [(name, w)]
+    rows = np.ascontiguousarray(w.float().numpy().swapaxes(1, 2))
+    blocks = gguf.quants.quantize(rows, gguf.GGMLQuantizationType.MXFP4).reshape(*rows.shape[:2], -1, 17)
+    codes = np.concatenate([blocks[..., 1:] & 15, blocks[..., 1:] >> 4], -1)
+    return [(f"{name}_blocks", torch.from_numpy(codes[..., 0::2] | codes[..., 1::2] << 4)),
+            (f"{name}_scales", torch.from_numpy(np.ascontiguousarray(blocks[..., 0])))]
+
+
+def written(spec):
+    """What config.json says: nothing for None, null for NULL."""
+    if not isinstance(spec, dict):
+        return None if spec == NULL else spec
+    return {k: written(v) for k, v in spec.items() if v is not None}
+
+
+def write_config(folder, spec):
     folder.mkdir(parents=True)
-    config = {k: v for k, v in config.items() if v is not None}
+    config = written(spec)
     (folder / "config.json").write_text(json.dumps(config, indent=1) + "\n")
-    write_tokenizer(folder, config["vocab_size"], "merges.txt" in how)
+
+
+def write_weights(folder, spec, weights, how):
     if "bare" in how:  # the names of a checkpoint that was saved without its head's class
-        weights = {k.removeprefix("transformer."): w for k, w in weights.items()}
+        weights = {re.sub("^(transformer|model)\\.", "", k): w for k, w in weights.items()}
     if "masks" in how:  # buffers of old checkpoints, which nobody needs any more
         n = 4
-        if config["model_type"] == "gpt2":
-            weights = weights | {"h.0.attn.bias": torch.ones(1, 1, n, n).tril(),
-                                 "h.0.attn.masked_bias": torch.tensor(-1e4)}
-        else:
-            weights = weights | {"model.layers.0.self_attn.rotary_emb.inv_freq": torch.ones(n)}
+        mask, least = torch.ones(1, 1, n, n).tril(), torch.tensor(-1e4)
+        weights = weights | {
+            "gpt2": {"h.0.attn.bias": mask, "h.0.attn.masked_bias": least},
+            "gpt_neo": {"transformer.h.0.attn.attention.bias": mask.byte(),
+                        "transformer.h.0.attn.attention.masked_bias": least},
+            "gptj": {"transformer.h.0.attn.bias": mask.bool(), "transformer.h.0.attn.masked_bias": least},
+            "gpt_neox": {"gpt_neox.layers.0.attention.bias": mask.bool(),
+                         "gpt_neox.layers.0.attention.masked_bias": least,
+                         "gpt_neox.layers.0.attention.rotary_emb.inv_freq": torch.ones(n)},
+            "llama": {"model.layers.0.self_attn.rotary_emb.inv_freq": torch.ones(n)},
+        }[spec["model_type"]]
+    if "nested" in how:
+        weights = {f"language_model.{k}": w for k, w in weights.items()} | {
+            "vision_tower.vision_model.embeddings.patch_embedding.weight": torch.ones(2, 3, 4, 4),
+            "multi_modal_projector.mm_input_projection_weight": torch.ones(2, 2)}
+    if "mxfp4" in how:
+        weights = {k: part for name, w in weights.items() for k, part in mxfp4_parts(name, w)}
     if "shards" in how:
         write_shards(folder, weights)
     else:
         safetensors.torch.save_file(weights, folder / "model.safetensors", {"format": "pt"})
 
 
-def read_folder(folder):
+def n_vocab(spec):
+    return spec.get("text_config", spec)["vocab_size"]
+
+
+def write_folder(name, folder, spec, stored, how):
+    write_config(folder, spec)
+    write_tokenizer(folder, n_vocab(spec), "merges.txt" in how)
+    write_weights(folder, spec, in_type(random_weights(name, folder), stored), how)
+
+
+def read_folder(folder, dtype=torch.float64):
+    config = text_config(folder)
+    if hasattr(config, "quantization_config"):
+        config.quantization_config["dequantize"] = True
     model, info = AutoModelForCausalLM.from_pretrained(
-        folder, dtype=torch.float64, attn_implementation="eager", output_loading_info=True)
+        folder, dtype=dtype, config=config, attn_implementation="eager",
+        experts_implementation="eager", key_mapping={r"^language_model\.": ""}, output_loading_info=True)
     assert not info["missing_keys"], info
     return model.eval()
 
@@ -236,51 +281,67 @@ def make_folder(name):
     spec, stored, n_tokens, stride, how = FOLDERS[name]
     print(name)
     folder = OUT / name
-    write_folder(folder, spec, in_type(random_weights(name, spec), stored), how)
-    ids = random_ids(name, n_tokens, spec["vocab_size"])
+    shutil.rmtree(folder, ignore_errors=True)
+    write_folder(name, folder, spec, stored, how)
+    ids = random_ids(name, n_tokens, n_vocab(spec))
     logits = reference(read_folder(folder), ids)
+    check_precision_only(folder, ids, logits)
     np.save(folder / "ids.npy", ids)
     np.save(folder / "logits.npy", logits[(n_tokens - 1) % stride :: stride])
-    return [f"{name} {name}/ids.npy {name}/logits.npy {stride} float"]
+
+
+def gguf_files(name, t):
+    """Of a model in a type: the file, its logits, and how exact they are. Float types share one reference."""
+    kind = "float" if t in FLOATS else "quant"
+    return (f"gguf/{name}.{t.lower()}.gguf",
+            f"gguf/{name}.{kind if t in FLOATS else t.lower()}.logits.npy", kind)
 
 
 def make_ggufs(name, n_tokens=66):
     spec, types = GGUFS[name]
-    lines = []
-    folder = OUT / "gguf"
-    folder.mkdir(exist_ok=True)
+    (OUT / "gguf").mkdir(exist_ok=True)
     ids = random_ids(name, n_tokens, spec["vocab_size"])
-    np.save(folder / f"{name}.ids.npy", ids)
+    np.save(OUT / f"gguf/{name}.ids.npy", ids)
     with tempfile.TemporaryDirectory() as scratch:
         source = pathlib.Path(scratch) / "model"
-        weights = random_weights(name, spec)
-        weights = {k: w.half().bfloat16().float() for k, w in weights.items()}
-        write_folder(source, spec, weights, [])
+        write_folder(name, source, spec, "any", [])
         exact = reference(read_folder(source), ids)
+        check_precision_only(source, ids, exact)
         for t in types:
             print(name, t)
-            file = f"gguf/{name}.{t.lower()}.gguf"
+            file, out, kind = gguf_files(name, t)
             gguf_convert.convert(source, OUT / file, t, name=f"golden {name}", license="mit")
             logits = reference(gguf_convert.load(OUT / file, torch.float64), ids)
-            if t in FLOATS:
+            if kind == "float":
                 assert np.abs(logits - exact).max() < 2e-6 * np.abs(exact).max(), t
                 logits = exact
-            kind = "float" if t in FLOATS else "quant"
-            out = f"gguf/{name}.{kind if t in FLOATS else t.lower()}.logits.npy"
             np.save(OUT / out, logits)
-            lines.append(f"{file} gguf/{name}.ids.npy {out} 1 {kind}")
-    return lines
+
+
+def write_cases():
+    lines = [f"{name} {name}/ids.npy {name}/logits.npy {stride} float"
+             for name, (_, _, _, stride, _) in FOLDERS.items()]
+    for name, (_, types) in GGUFS.items():
+        for file, logits, kind in (gguf_files(name, t) for t in types):
+            lines.append(f"{file} gguf/{name}.ids.npy {logits} 1 {kind}")
+    (OUT / "cases.txt").write_text("".join(line + "\n" for line in lines))
 
 
 def main():
     torch.set_num_threads(1)
     transformers.logging.set_verbosity_error()
     transformers.logging.disable_progress_bar()
-    shutil.rmtree(OUT, ignore_errors=True)
-    OUT.mkdir(parents=True)
-    lines = [line for name in FOLDERS for line in make_folder(name)]
-    lines += [line for name in GGUFS for line in make_ggufs(name)]
-    (OUT / "cases.txt").write_text("".join(line + "\n" for line in lines))
+    wanted = sys.argv[1:]
+    if not wanted:
+        shutil.rmtree(OUT, ignore_errors=True)
+    OUT.mkdir(parents=True, exist_ok=True)
+    for name in FOLDERS:
+        if not wanted or name in wanted:
+            make_folder(name)
+    for name in GGUFS:
+        if not wanted or f"gguf/{name}" in wanted:
+            make_ggufs(name)
+    write_cases()
 
 
 main()
