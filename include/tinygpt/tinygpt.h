@@ -292,6 +292,34 @@ size_t tg_stream_push(tg_stream *stream, const char *bytes, size_t n, char *out)
 /* Puts what is left, at most 3 bytes. */
 size_t tg_stream_flush(tg_stream *stream, char *out);
 
+/* ---- Quantising -------------------------------------------------------------------------- */
+
+/* The types that tg_quantize knows: name `i` ("Q4_K_M") and, through `summary` unless NULL, what it is; NULL
+ * behind the last. Names and rules, which tensors get more bits than others, are llama.cpp's. */
+const char *tg_quantize_type(int i, const char **summary);
+
+typedef struct tg_quantize_params {
+    const char *type; /* letters of either case */
+    bool requantize;  /* take tensors that are quantised already, too: their errors add up */
+    int n_threads;    /* 0: as sessions have it; the result is the same for any number */
+    /* Called every few megabytes with bytes done of all; false ends it with TG_E_STOPPED. May be NULL. */
+    bool (*progress)(void *arg, uint64_t done, uint64_t of);
+    void *arg;
+} tg_quantize_params;
+
+typedef struct tg_quantize_result {
+    uint64_t n_params;            /* numbers in all tensors */
+    uint64_t in_bytes, out_bytes; /* that they take */
+    int n_tensors, n_quantized;
+    int n_fell_back; /* tensors in another type than the rules give, since their rows are no whole blocks of it */
+} tg_quantize_result;
+
+/* Writes the model of a GGUF file or a Hugging Face folder to the GGUF file `out`, in other number formats. `out`
+ * appears when it is complete, and takes the place of a GGUF file of that name; otherwise nothing is left of it. It
+ * takes memory for a few megabytes of one tensor. *result may be NULL. */
+tg_status tg_quantize(const char *in, const char *out, const tg_quantize_params *params, tg_quantize_result *result,
+                      tg_error *err);
+
 /* ---- Build ------------------------------------------------------------------------------- */
 
 /* One line: version, compiler, instruction-set level, BLAS core. */

@@ -33,7 +33,7 @@ tg_status tg_fail_alloc(tg_error *err, size_t n_bytes, const char *purpose)
 tg_status tg_fail_errno(tg_error *err, const char *file, const char *what)
 {
     int e = errno;
-    bool resource = e == ENOMEM || e == EMFILE || e == ENFILE;
+    bool resource = e == ENOMEM || e == EMFILE || e == ENFILE || e == ENOSPC || e == EDQUOT || e == EFBIG;
     return tg_fail(err, resource ? TG_E_RESOURCE : TG_E_IO, file, "%s: %s", what, strerror(e));
 }
 

@@ -14,8 +14,8 @@ tg_status tg_fail(tg_error *err, tg_status status, const char *file, const char 
 /* Out of memory: size and purpose. */
 tg_status tg_fail_alloc(tg_error *err, size_t n_bytes, const char *purpose);
 
-/* A system call failed: "<what>: <errno's text>"; TG_E_RESOURCE when memory or descriptors ran out, else
- * TG_E_IO. */
+/* A system call failed: "<what>: <errno's text>"; TG_E_RESOURCE when memory, descriptors or disk ran
+ * out, else TG_E_IO. */
 tg_status tg_fail_errno(tg_error *err, const char *file, const char *what);
 
 /* A buffer for tg_quote: 200 bytes at 4 characters each, an ellipsis and a NUL. */

@@ -15,13 +15,16 @@ enum {
     TG_CMD_LOGITS = 1 << 2,
     TG_CMD_INSPECT = 1 << 3,
     TG_CMD_BENCH = 1 << 4,
-    TG_CMD_ALL = (1 << 5) - 1,
+    TG_CMD_MODEL = (1 << 5) - 1, /* all that load a model and run it, or tell of it */
+    TG_CMD_QUANTIZE = 1 << 5,
+    TG_CMD_ALL = (1 << 6) - 1,
 };
 
 typedef struct tg_command {
     unsigned bit;
     const char *name;
     const char *operand; /* what help calls its one argument; NULL: it takes none */
+    const char *second;  /* and another one; both must be given then */
     const char *summary;
     /* Returns the exit status; for any but 0 and TG_EXIT_PIPE, err says why. A signal that was
      * caught overrides it. */
@@ -38,5 +41,6 @@ int tg_cmd_tokenize(const struct tg_options *opt, tg_error *err);
 int tg_cmd_logits(const struct tg_options *opt, tg_error *err);
 int tg_cmd_inspect(const struct tg_options *opt, tg_error *err);
 int tg_cmd_bench(const struct tg_options *opt, tg_error *err);
+int tg_cmd_quantize(const struct tg_options *opt, tg_error *err);
 
 #endif

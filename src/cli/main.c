@@ -58,7 +58,7 @@ static int check_attention(const char *wish, tg_error *err)
 
 static int unknown_command(const char *name, tg_error *err)
 {
-    const char *names[8];
+    const char *names[16];
     tg_text_quoted q;
     for (int i = 0; i < tg_n_commands; i++)
         names[i] = tg_commands[i].name;

@@ -23,6 +23,7 @@
 #define LOG                            TG_CMD_LOGITS
 #define INS                            TG_CMD_INSPECT
 #define BEN                            TG_CMD_BENCH
+#define QUA                            TG_CMD_QUANTIZE
 #define FIELD(f)                       offsetof(tg_options, f)
 #define FLAG(f)                        TG_OPTION_FLAG, FIELD(f), NULL, 0, 0, NULL
 #define TEXT(f, arg)                   TG_OPTION_TEXT, FIELD(f), arg, 0, 0, NULL
@@ -95,12 +96,17 @@ const tg_option tg_option_table[] = {
     {"kv-type-v", 0, BEN, CHOICES(kv_types_v, KV_TYPES, NULL),
      "those of the values alone"},
 
+    {"type", 0, QUA, TEXT(type, "TYPE"),
+     "number formats of the weights: Q4_K_M, Q8_0, F16 and others, as llama.cpp names them; help lists them"},
+    {"requantize", 0, QUA, FLAG(requantize),
+     "take weights that are quantised already, too: what was lost stays lost, and more is"},
+
     {"context", 'c', GEN | LOG | INS, INT(n_ctx, "N", 1, 1048576, NULL),
      "positions that the cache holds; by default what the run needs, rounded up to 256, but at most "
      "what the model was trained for"},
     {"batch", 'b', GEN | LOG | INS, INT(n_batch, "N", 1, 65536, "512"),
      "prompt tokens computed at once"},
-    {"threads", 't', GEN | LOG | INS, INT(n_threads, "N", 0, 512, NULL),
+    {"threads", 't', GEN | LOG | INS | QUA, INT(n_threads, "N", 0, 512, NULL),
      "threads; 0 or absent: OMP_NUM_THREADS, else one per core that may be used"},
     {"kv-type", 0, GEN | LOG | INS, CHOICE(kv_type, KV_TYPES, "f16"),
      "number format of the cached keys and values"},
@@ -118,10 +124,10 @@ const tg_option tg_option_table[] = {
     {"blas", 0, GEN | LOG | BEN, CHOICE(blas, "on|off", "on"),
      "off: float weights give the same bits for any batch size"},
 
-    {"model", 'm', TG_CMD_ALL, TEXT(model, "MODEL"),
+    {"model", 'm', TG_CMD_MODEL, TEXT(model, "MODEL"),
      "a GGUF file or a Hugging Face folder; else TINYGPT_MODEL, else the model that comes with "
      "tinygpt"},
-    {"no-mmap", 0, TG_CMD_ALL, FLAG(no_mmap), "read the model instead of mapping it"},
+    {"no-mmap", 0, TG_CMD_MODEL, FLAG(no_mmap), "read the model instead of mapping it"},
     {"quiet", 'q', TG_CMD_ALL, FLAG(quiet), "errors alone on stderr"},
     {"verbose", 'v', TG_CMD_ALL, FLAG(verbose), "tell what was chosen"},
     {"help", 'h', TG_CMD_ALL, FLAG(help), "this text"},
@@ -447,6 +453,13 @@ static int add_operand(tg_options *opt, const tg_command *command, const char *w
     if (!command->operand)
         return tg_cli_fail(err, TG_E_USAGE, "%s takes options only, not '%s'", command->name,
                            tg_text_quote(&q, word));
+    if (opt->operand && command->second) {
+        if (opt->second)
+            return tg_cli_fail(err, TG_E_USAGE, "%s takes %s and %s, not '%s' too", command->name,
+                               command->operand, command->second, tg_text_quote(&q, word));
+        opt->second = word;
+        return TG_OK;
+    }
     if (opt->operand)
         return tg_cli_fail(err, TG_E_USAGE,
                            "%s takes one %s (quote a text of several words), not '%s' too",
@@ -611,14 +624,17 @@ void tg_options_help(tg_output *out, const tg_command *command)
         put_program(out);
         return;
     }
-    tg_output_print(out, "usage: tinygpt %s [options]%s%s%s\n\n%s\n", command->name,
-                    command->operand ? " [" : "", command->operand ? command->operand : "",
-                    command->operand ? "]" : "", command->summary);
+    tg_output_print(out, "usage: tinygpt %s [options]", command->name);
+    if (command->second)
+        tg_output_print(out, " %s %s", command->operand, command->second);
+    else if (command->operand)
+        tg_output_print(out, " [%s]", command->operand);
+    tg_output_print(out, "\n\n%s\n", command->summary);
     for (int common = 0; common < 2; common++) {
         tg_output_print(out, common ? "\ncommon to all commands:\n" : "\noptions:\n");
         for (int i = 0; i < N_OPTIONS; i++) {
             const tg_option *o = &tg_option_table[i];
-            if (o->commands & command->bit && (o->commands == TG_CMD_ALL) == common)
+            if (o->commands & command->bit && ((o->commands & TG_CMD_MODEL) == TG_CMD_MODEL) == common)
                 put_option(out, o);
         }
     }

@@ -18,6 +18,7 @@ typedef struct tg_list {
 typedef struct tg_options {
     const tg_command *command;
     const char *operand; /* the one argument that is no option, or NULL */
+    const char *second;  /* and the other one */
 
     /* common */
     bool help, version, quiet, verbose, no_mmap;
@@ -65,6 +66,10 @@ typedef struct tg_options {
     int n_repetitions;
     int table; /* TG_TABLE_... */
     bool no_warmup;
+
+    /* quantize */
+    const char *type;
+    bool requantize;
 
     bool json; /* tokenize, inspect */
 } tg_options;

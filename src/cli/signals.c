@@ -6,17 +6,18 @@
 #include <stddef.h>
 #include <unistd.h>
 
-static volatile sig_atomic_t caught;
+static volatile sig_atomic_t caught, held;
 static tg_session *volatile watched;
 
 static void on_end(int number)
 {
     int saved = errno;
     tg_session *session = watched;
-    if (caught || !session)
+    if (caught || (!session && !held))
         _exit(128 + number);
     caught = number;
-    tg_session_interrupt(session);
+    if (session)
+        tg_session_interrupt(session);
     errno = saved;
 }
 
@@ -54,6 +55,11 @@ void tg_signals_install(void)
 void tg_signals_watch(tg_session *session)
 {
     watched = session;
+}
+
+void tg_signals_hold(bool hold)
+{
+    held = hold;
 }
 
 int tg_signals_caught(void)

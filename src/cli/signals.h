@@ -5,13 +5,17 @@
 #include "tinygpt/tinygpt.h"
 
 /* SIGINT, SIGTERM and SIGHUP end the process with 128 + their number: at once, or, while a session
- * is watched, by the flag below; a second one ends it at once in any case. SIGPIPE and SIGXFSZ are
+ * is watched or they are held, by the flag below; a second one ends it at once in any case. SIGPIPE and SIGXFSZ are
  * ignored, so that writes report what happened. */
 void tg_signals_install(void);
 
 /* From here on the first signal interrupts the session and is told by tg_signals_caught, which the
  * caller asks between tokens. NULL: no session any more. */
 void tg_signals_watch(tg_session *session);
+
+/* From here on the first signal does nothing but to be told by tg_signals_caught: for work that has
+ * something to clear away. */
+void tg_signals_hold(bool hold);
 
 int tg_signals_caught(void); /* number of the signal, or 0 */
 

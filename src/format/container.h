@@ -77,6 +77,10 @@ void tg_meta_array_next_string(const tg_meta_array *a, uint64_t *at, const uint8
 int64_t tg_meta_array_int(const tg_meta_array *a, uint64_t i);
 double tg_meta_array_real(const tg_meta_array *a, uint64_t i);
 
+/* Pair i of a GGUF's metadata in the order of the file: key, type and value as they lie there, n_bytes of them;
+ * *key is its name. NULL behind the last, and in a folder. */
+const uint8_t *tg_container_pair_at(const tg_container *c, size_t i, const char **key, size_t *n_bytes);
+
 /* config.json of a folder, parsed; NULL for a GGUF. */
 const json_t *tg_container_config(const tg_container *c);
 

@@ -184,20 +184,33 @@ static int by_key(const void *a, const void *b)
     return strcmp(((const tg_gguf_pair *)a)->key, ((const tg_gguf_pair *)b)->key);
 }
 
+static int by_place(const void *a, const void *b)
+{
+    const uint8_t *x = (*(const tg_gguf_pair *const *)a)->whole, *y = (*(const tg_gguf_pair *const *)b)->whole;
+    return (x > y) - (x < y);
+}
+
 static tg_status read_pairs(reader *r, uint64_t n)
 {
     tg_container *c = r->c;
     c->pairs = tg_arena_alloc(c->arena, n, sizeof *c->pairs, "metadata", r->err);
-    if (!c->pairs)
+    c->in_order = tg_arena_alloc(c->arena, n, sizeof *c->in_order, "metadata", r->err);
+    if (!c->pairs || !c->in_order)
         return TG_E_RESOURCE;
     for (uint64_t i = 0; i < n; i++) {
         begin(r, "pair", i, n);
+        uint64_t at = r->in.pos;
         tg_status status = read_pair(r, &c->pairs[i]);
         if (status != TG_OK)
             return status;
+        c->pairs[i].whole = r->in.base + at;
+        c->pairs[i].whole_bytes = r->in.pos - at;
     }
     c->n_pairs = n;
     qsort(c->pairs, n, sizeof *c->pairs, by_key);
+    for (uint64_t i = 0; i < n; i++)
+        c->in_order[i] = &c->pairs[i];
+    qsort(c->in_order, n, sizeof *c->in_order, by_place);
     for (uint64_t i = 1; i < n; i++)
         if (by_key(&c->pairs[i - 1], &c->pairs[i]) == 0)
             return tg_fail(r->err, TG_E_MODEL, c->path, "duplicate key %s",
@@ -465,6 +478,15 @@ tg_status tg_gguf_open(tg_container *c, tg_error *err)
     reader r = {.c = c, .in = tg_cursor_make(file->data, file->size), .err = err, .label = ""};
     status = read_file(&r);
     return status == TG_OK ? tg_container_index(c, err) : status;
+}
+
+const uint8_t *tg_container_pair_at(const tg_container *c, size_t i, const char **key, size_t *n_bytes)
+{
+    if (i >= c->n_pairs)
+        return NULL;
+    *key = c->in_order[i]->key;
+    *n_bytes = (size_t)c->in_order[i]->whole_bytes;
+    return c->in_order[i]->whole;
 }
 
 /* ---- values ------------------------------------------------------------------------------- */

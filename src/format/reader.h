@@ -18,6 +18,8 @@ typedef struct tg_gguf_pair {
     uint64_t n;         /* elements of an array, bytes of a string; else 1 */
     uint64_t raw_bytes;
     uint32_t type, elem; /* value type; of an array's elements */
+    const uint8_t *whole; /* key, type and value in the file */
+    uint64_t whole_bytes;
 } tg_gguf_pair;
 
 struct tg_container {
@@ -34,7 +36,8 @@ struct tg_container {
     size_t n_tensors, tensors_capacity;
     const tg_tensor **by_name;
 
-    tg_gguf_pair *pairs; /* GGUF: sorted by key */
+    tg_gguf_pair *pairs;           /* GGUF: sorted by key */
+    const tg_gguf_pair **in_order; /* as they stand in the file */
     size_t n_pairs;
 
     const char *folder; /* Hugging Face */

@@ -24,18 +24,18 @@ for flag in -h --help; do
     run $flag
     status 0
     err ''
-    for command in generate tokenize logits inspect bench; do
+    for command in generate tokenize logits inspect bench quantize; do
         out_has "  $command "
     done
 done
 
-for command in generate tokenize logits inspect bench; do
+for command in generate tokenize logits inspect bench quantize; do
     for flag in -h --help; do
         run $command --quiet $flag --unknown
         status 0
         err ''
         out_has "usage: tinygpt $command [options]"
-        out_has "-m, --model MODEL"
+        [ $command = quantize ] || out_has "-m, --model MODEL"
         ok "help fits 80 columns" [ "$(wc -L <"$T/out")" -le 80 ]
     done
 done
