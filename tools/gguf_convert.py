@@ -19,10 +19,14 @@ import torch
 import transformers
 from transformers import AutoConfig, AutoModelForCausalLM
 
-TYPES = {t.name: t for t in gguf.GGMLQuantizationType
-         if t.name in "F32 F16 BF16 Q8_0 Q4_0 Q4_1 Q5_0 Q5_1 MXFP4".split()}
+# Of these the gguf package encodes only the first nine: the rest needs an `encode`.
+TYPES = {t: gguf.GGMLQuantizationType[t] for t in
+         "F32 F16 BF16 Q8_0 Q4_0 Q4_1 Q5_0 Q5_1 MXFP4 Q2_K Q3_K Q4_K Q5_K Q6_K IQ4_NL IQ4_XS".split()}
 # Files whose experts have another type than the rest: (experts, rest).
 MIXTURES = {"MXFP4_MOE": ("MXFP4", "Q8_0")}
+# What stands in for a type of 256-wide blocks where rows are narrower.
+NARROW = dict(Q2_K="Q4_0", Q3_K="Q4_0", Q4_K="Q5_0", Q5_K="Q5_1", Q6_K="Q8_0", IQ4_XS="IQ4_NL")
+FILE_TYPES = {"F32": "ALL_F32", "Q3_K": "MOSTLY_Q3_K_S", "Q4_K": "MOSTLY_Q4_K_S", "Q5_K": "MOSTLY_Q5_K_S"}
 CONV1D = ("c_attn.weight", "c_proj.weight", "c_fc.weight")  # gpt2's are [n_in, n_out]: the other way round
 
 
@@ -286,10 +290,15 @@ def stored_type(type_name, hf_name, gguf_tensor, w):
     if small:
         return TYPES["F32"]
     experts, rest = MIXTURES.get(type_name, (type_name, type_name))
-    return TYPES[experts if "_exps." in gguf_tensor else rest]
+    wanted = experts if "_exps." in gguf_tensor else rest
+    return TYPES[NARROW[wanted] if w.shape[-1] % 256 and wanted in NARROW else wanted]
 
 
-def convert(folder, out, type_name, name=None, license=None, add_bos=False, n_ctx=None):
+def encoded(w, t):
+    return gguf.quants.quantize(np.ascontiguousarray(w, np.float32), t)
+
+
+def convert(folder, out, type_name, name=None, license=None, add_bos=False, n_ctx=None, encode=encoded):
     folder = pathlib.Path(folder)
     model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32)
     config = model.config
@@ -299,7 +308,7 @@ def convert(folder, out, type_name, name=None, license=None, add_bos=False, n_ct
         writer.add_name(name)
     if license:
         writer.add_license(license)
-    writer.add_file_type(gguf.LlamaFileType[("ALL_" if type_name == "F32" else "MOSTLY_") + type_name])
+    writer.add_file_type(gguf.LlamaFileType[FILE_TYPES.get(type_name, f"MOSTLY_{type_name}")])
     writer.add_quantization_version(gguf.GGML_QUANT_VERSION)
     add_config(writer, arch, config, n_ctx)
     add_tokenizer(writer, folder, config, add_bos)
@@ -311,8 +320,7 @@ def convert(folder, out, type_name, name=None, license=None, add_bos=False, n_ct
         layout, names = parts_of(arch, config, hf_name)
         for tensor, part in zip(names, layout.there(config, hf_name, w.numpy())):
             t = stored_type(type_name, hf_name, tensor, part)
-            data = gguf.quants.quantize(np.ascontiguousarray(part, np.float32), t)
-            writer.add_tensor(tensor, data, raw_dtype=t)
+            writer.add_tensor(tensor, encode(part, t), raw_dtype=t)
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()

@@ -30,7 +30,7 @@ from torch.overrides import TorchFunctionMode
 from transformers import AutoConfig, AutoModelForCausalLM
 
 import gguf_convert
-from golden_models import FLOATS, FOLDERS, GGUFS, NULL
+from golden_models import FLOATS, FOLDERS, GGUF_STRIDE, GGUF_TOKENS, GGUFS, NULL
 
 OUT = pathlib.Path(__file__).resolve().parent.parent / "tests" / "golden"
 
@@ -270,9 +270,48 @@ def read_folder(folder, dtype=torch.float64):
     return model.eval()
 
 
-def random_ids(name, n_tokens, n_vocab):
-    rng = np.random.default_rng(zlib.crc32(name.encode()))
+def random_ids(n_tokens, n_vocab):
+    rng = np.random.default_rng(zlib.crc32(f"{n_tokens} of {n_vocab}".encode()))
     return rng.integers(0, n_vocab, n_tokens).astype(np.int32)
+
+
+def ids_file(n_tokens, spec):
+    """Models with as many tokens share their ids."""
+    return f"ids/{n_tokens}x{n_vocab(spec)}.npy"
+
+
+# ---- types that the gguf package decodes only ---------------------------------------------------------
+
+# Where in a block lies the scale (a half) and, with some, what is subtracted per unit of the sub-block's
+# minimum; and in units of the scale, the value of that which makes the numbers' mean about 0.
+SCALES = {"Q2_K": (80, 82, 1.5), "Q3_K": (108, None, 0), "Q4_K": (0, 2, 7.5), "Q5_K": (0, 2, 15.5),
+          "Q6_K": (208, None, 0), "IQ4_NL": (0, None, 0), "IQ4_XS": (0, None, 0)}
+
+
+def encoder(name):
+    """As gguf_convert.encoded; of those types random blocks, which spread as widely as the weights do: one
+    random weight is as good as another, and the reference is what the blocks decode to."""
+    rng = np.random.default_rng(zlib.crc32(name.encode()))
+
+    def encode(w, t):
+        if t.name not in SCALES:
+            return gguf_convert.encoded(w, t)
+        block, block_bytes = gguf.GGML_QUANT_SIZES[t]
+        raw = rng.integers(0, 256, (w.size // block, block_bytes), dtype=np.uint8)
+        scale_at, minimum_at, minimum = SCALES[t.name]
+
+        def decode(scale):
+            for at, value in ((scale_at, scale), (minimum_at, scale * minimum)):
+                if at is not None:
+                    raw[:, at : at + 2] = np.frombuffer(np.float16(value).tobytes(), np.uint8)
+            return gguf.quants.dequantize(raw, t)
+
+        unit = 2.0 ** -10
+        # Blocks, and sub-blocks with minima, have means of their own: products of such rows are larger.
+        decode(w.std() / decode(unit).std() * unit * (0.6 if minimum_at is None else 0.35))
+        return raw.reshape(*w.shape[:-1], -1)
+
+    return encode
 
 
 # ---- cases -----------------------------------------------------------------------------------------
@@ -283,10 +322,10 @@ def make_folder(name):
     folder = OUT / name
     shutil.rmtree(folder, ignore_errors=True)
     write_folder(name, folder, spec, stored, how)
-    ids = random_ids(name, n_tokens, n_vocab(spec))
+    ids = random_ids(n_tokens, n_vocab(spec))
     logits = reference(read_folder(folder), ids)
     check_precision_only(folder, ids, logits)
-    np.save(folder / "ids.npy", ids)
+    np.save(OUT / ids_file(n_tokens, spec), ids)
     np.save(folder / "logits.npy", logits[(n_tokens - 1) % stride :: stride])
 
 
@@ -297,11 +336,10 @@ def gguf_files(name, t):
             f"gguf/{name}.{kind if t in FLOATS else t.lower()}.logits.npy", kind)
 
 
-def make_ggufs(name, n_tokens=66):
+def make_ggufs(name):
     spec, types = GGUFS[name]
-    (OUT / "gguf").mkdir(exist_ok=True)
-    ids = random_ids(name, n_tokens, spec["vocab_size"])
-    np.save(OUT / f"gguf/{name}.ids.npy", ids)
+    ids = random_ids(GGUF_TOKENS, n_vocab(spec))
+    np.save(OUT / ids_file(GGUF_TOKENS, spec), ids)
     with tempfile.TemporaryDirectory() as scratch:
         source = pathlib.Path(scratch) / "model"
         write_folder(name, source, spec, "any", [])
@@ -310,20 +348,22 @@ def make_ggufs(name, n_tokens=66):
         for t in types:
             print(name, t)
             file, out, kind = gguf_files(name, t)
-            gguf_convert.convert(source, OUT / file, t, name=f"golden {name}", license="mit")
+            title = name.replace("phi3", "phi 3")  # llama.cpp wants special tokens of what is called phi3
+            gguf_convert.convert(source, OUT / file, t, name=f"golden {title}", license="mit",
+                                 encode=encoder(file))
             logits = reference(gguf_convert.load(OUT / file, torch.float64), ids)
             if kind == "float":
                 assert np.abs(logits - exact).max() < 2e-6 * np.abs(exact).max(), t
                 logits = exact
-            np.save(OUT / out, logits)
+            np.save(OUT / out, logits[(len(ids) - 1) % GGUF_STRIDE :: GGUF_STRIDE])
 
 
 def write_cases():
-    lines = [f"{name} {name}/ids.npy {name}/logits.npy {stride} float"
-             for name, (_, _, _, stride, _) in FOLDERS.items()]
-    for name, (_, types) in GGUFS.items():
+    lines = [f"{name} {ids_file(n_tokens, spec)} {name}/logits.npy {stride} float"
+             for name, (spec, _, n_tokens, stride, _) in FOLDERS.items()]
+    for name, (spec, types) in GGUFS.items():
         for file, logits, kind in (gguf_files(name, t) for t in types):
-            lines.append(f"{file} gguf/{name}.ids.npy {logits} 1 {kind}")
+            lines.append(f"{file} {ids_file(GGUF_TOKENS, spec)} {logits} {GGUF_STRIDE} {kind}")
     (OUT / "cases.txt").write_text("".join(line + "\n" for line in lines))
 
 
@@ -334,7 +374,8 @@ def main():
     wanted = sys.argv[1:]
     if not wanted:
         shutil.rmtree(OUT, ignore_errors=True)
-    OUT.mkdir(parents=True, exist_ok=True)
+    for part in ("ids", "gguf"):
+        (OUT / part).mkdir(parents=True, exist_ok=True)
     for name in FOLDERS:
         if not wanted or name in wanted:
             make_folder(name)

@@ -192,7 +192,7 @@ static void logits_match_the_reference(void **state)
 }
 
 /* No promise stands behind these bounds: a narrow cache costs about 1e-3 here, 8-bit activations a
- * few hundredths, q8_0 a tenth and q4 up to a third in models as small as these, and a mistake in any far more. */
+ * few hundredths, q8_0 a tenth and q4 up to a half in models as small as these, and a mistake in any far more. */
 static void narrow_modes_stay_near(void **state)
 {
     (void)state;
@@ -217,7 +217,7 @@ static void narrow_modes_stay_near(void **state)
                 continue; /* not on this processor */
             tg_session_free(s);
             float *got = logits_of(g, g->ids.n_rows, p);
-            if (!(distance(g, got) <= more * (i == 3 ? 5e-1 : 2e-1)))
+            if (!(distance(g, got) <= more * (i == 3 ? 6e-1 : 2e-1)))
                 fail_msg("%s: off by %g with cache type %d", g->name, distance(g, got), (int)p.type_k);
             free(got);
         }
