@@ -307,7 +307,7 @@ static bool read_common(tg_config_reader *r, tg_config *c)
                           : rms ? "attention.layer_norm_rms_epsilon" : "attention.layer_norm_epsilon";
     double eps = c->norm_eps != 0 ? (double)c->norm_eps : 1e-5;
     bool tied = c->tied == TG_TIED;
-    int v_dim = 0;
+    int v_dim = 0, method = 0;
     if (!read_ints(r, c) || !read_act(r, c) ||
         (eps_key && !tg_read_real(r, eps_key, rms && c->norm_eps == 0, &eps)))
         return false;
@@ -320,8 +320,10 @@ static bool read_common(tg_config_reader *r, tg_config *c)
         return !v_dim || v_dim == k_dim ||
                tg_refuse(r, "value heads of another size are not supported (found %d, allowed %d)", v_dim, k_dim);
     }
+    static const char *const methods[] = {"mxfp4"};
     if (!tg_read_int(r, "vocab_size", false, 1, TG_MAX_VOCAB, &c->n_vocab) ||
-        !tg_read_bool(r, "tie_word_embeddings", &tied))
+        !tg_read_bool(r, "tie_word_embeddings", &tied) ||
+        !tg_read_choice(r, "quantization_config.quant_method", false, methods, 1, &method))
         return false;
     c->tied = tied ? TG_TIED : c->tied == TG_TIED ? TG_UNTIED : c->tied;
     return true;

@@ -260,6 +260,51 @@ static void m50_folders(void **state)
                    "high_freq_factor");
 }
 
+/* Every setting that is not supported is refused by its name, and so is one that does not fit. */
+static void settings_are_refused_by_name(void **state)
+{
+    (void)state;
+    static const char sizes[] = "\"num_hidden_layers\":2,\"num_layers\":2,\"n_layer\":2,\"hidden_size\":32,\"n_embd\":32,"
+                                "\"num_attention_heads\":4,\"num_heads\":4,\"n_head\":4,\"intermediate_size\":64,"
+                                "\"ffn_dim\":64,\"n_positions\":128,\"max_position_embeddings\":128,"
+                                "\"rms_norm_eps\":1e-5,\"sliding_window\":16,\"window_size\":16";
+    static const struct {
+        const char *type, *setting, *wanted;
+    } bad[] = {
+        {"gpt2", "\"add_cross_attention\":true", "cross attention is not supported"},
+        {"gpt2", "\"activation_function\":\"tanh\"", "activation_function is not supported (found \"tanh\""},
+        {"gpt_neo", "\"attention_types\":[[[\"global\",\"local\"],2]]", "attention_types does not fit"},
+        {"gpt_neo", "\"attention_types\":[[[\"global\",\"linear\"],1]]", "attention_types of layer 1 is not supported"},
+        {"gpt_neo", "\"attention_types\":[]", "attention_types (found 0 layers, wanted 2)"},
+        {"gpt_neo", "\"attention_types\":[[7,[]],3]", "attention_types does not fit"},
+        {"gptj", "\"rotary_dim\":10", "rotary dimensions (found 10, allowed: even, at most the head size 8)"},
+        {"gpt_neox", "\"rotary_pct\":0.9", "rotary dimensions (found 7"},
+        {"opt", "\"do_layer_norm_before\":false", "do_layer_norm_before false is not supported"},
+        {"opt", "\"layer_norm_elementwise_affine\":false", "layer_norm_elementwise_affine false is not supported"},
+        {"opt", "\"word_embed_proj_dim\":16", "word_embed_proj_dim is not supported (found 16"},
+        {"phi", "\"qk_layernorm\":true", "qk_layernorm true is not supported"},
+        {"stablelm", "\"qk_layernorm\":true", "qk_layernorm true is not supported"},
+        {"gemma2", "\"layer_types\":[\"full_attention\",\"chunked_attention\"]",
+         "layer_types of layer 1 is not supported (found chunked_attention"},
+        {"gemma2", "\"layer_types\":[\"full_attention\"]", "layer_types (found 1, wanted 2"},
+        {"smollm3", "\"no_rope_layers\":[1]", "no_rope_layers (found 1, wanted 2"},
+        {"qwen3_moe", "\"num_experts\":4,\"num_experts_per_tok\":2,\"mlp_only_layers\":[1]", "(mlp_only_layers)"},
+        {"qwen3_moe", "\"num_experts\":4,\"num_experts_per_tok\":2,\"decoder_sparse_step\":2", "(decoder_sparse_step)"},
+        {"qwen3_moe", "\"num_experts\":4,\"num_experts_per_tok\":5", "experts used of 4, and their size (found 5"},
+        {"mixtral", "\"num_local_experts\":2000", "num_local_experts (found 2000, allowed 0 to 1024)"},
+        {"llama", "\"num_experts\":4,\"num_experts_per_tok\":2", "mixture of experts is not supported"},
+        {"llama", "\"rope_scaling\":{\"rope_type\":\"mrope\"}", "rope_scaling.rope_type is not supported (found \"mrope\""},
+        {"llama", "\"quantization_config\":{\"quant_method\":\"gptq\"}",
+         "quantization_config.quant_method is not supported (found \"gptq\", allowed: mxfp4)"},
+        {"mamba", "\"x\":1", "architecture is not supported (found \"mamba\""},
+    };
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        char config[1024];
+        snprintf(config, sizeof config, "{%s,\"model_type\":\"%s\",%s}", bad[i].setting, bad[i].type, sizes);
+        refused_config(folder(config), bad[i].wanted);
+    }
+}
+
 /* ---- weights ---------------------------------------------------------------------------------------- */
 
 enum { V = 7, E = 32, KV = 16, FF = 64 };
@@ -340,6 +385,7 @@ int main(void)
         cmocka_unit_test(m18_reals),
         cmocka_unit_test(experts_and_other_values_are_refused),
         cmocka_unit_test(m50_folders),
+        cmocka_unit_test(settings_are_refused_by_name),
         cmocka_unit_test(m31_m32_tensors),
     };
     return cmocka_run_group_tests(tests, scratch_setup, scratch_teardown);
