@@ -6,98 +6,13 @@
  * activations meet it there; for many, panels are unpacked to the first-level cache once. One row of
  * activations or 512 is the same arithmetic. */
 #include "kernel/matmul.h"
+#include "kernel/take.h"
 #include "kernel/vec.h"
 
 /* Rows of activations that meet two panels together: as many as there are registers for. */
 enum { TILE_ROWS = TG_ISA_LEVEL == TG_ISA_avx512 ? 6 : 2, TILE_ROWS_MOST = 6 };
 
-/* ---- blocks of a panel ------------------------------------------------------------------------- */
-
-/* w = scale * (code - offset) + min */
-typedef struct block {
-    vi code[8]; /* columns 4j .. 4j+3 */
-    vf scale, min;
-} block;
-
-/* Codes of formats with halves: low halves are columns 0..15, high halves 16..31. */
-VEC void halves(const vi raw[4], block *out)
-{
-    vi mask = vi_set1(0x0f0f0f0f);
-    for (int j = 0; j < 4; j++) {
-        out->code[j] = vi_and(raw[j], mask);
-        out->code[4 + j] = vi_and(vi_shr4(raw[j]), mask);
-    }
-}
-
-VEC void take_q4_0(const uint8_t *p, size_t stride, block *out)
-{
-    vi raw[4];
-    vi_rows16(p + 2, stride, raw);
-    halves(raw, out);
-    out->scale = vf_from_low_f16(vi_first16(p, stride));
-}
-
-VEC void words_q4_1(const vi word[5], block *out)
-{
-    halves(word + 1, out);
-    out->scale = vf_from_low_f16(word[0]);
-    out->min = vf_from_low_f16(vi_shr16(word[0]));
-}
-
-VEC void take_q4_1(const uint8_t *p, size_t stride, block *out)
-{
-    vi word[5] = {vi_first16(p, stride)};
-    vi_rows16(p + 4, stride, word + 1);
-    words_q4_1(word, out);
-}
-
-/* Block i of four, which are five times 16 bytes, so that nothing is loaded twice: i = 0, 1, 2, 3 in turn. */
-VEC void take_q4_1_of_4(const int i, const uint8_t *p, size_t stride, vi word[20], block *out)
-{
-    if (i == 0)
-        vi_rows16(p, stride, word);
-    vi_rows16(p + 16 * (i + 1), stride, word + 4 * (i + 1));
-    words_q4_1(word + 5 * i, out);
-}
-
-/* Signed codes become unsigned by adding 128, which the product takes off again. */
-VEC void take_q8_0(const uint8_t *p, size_t stride, block *out)
-{
-    vi flip = vi_set1((int32_t)0x80808080);
-    for (size_t half = 0; half < 2; half++) {
-        vi raw[4];
-        vi_rows16(p + 2 + 16 * half, stride, raw);
-        for (int j = 0; j < 4; j++)
-            out->code[4 * half + (size_t)j] = vi_xor(raw[j], flip);
-    }
-    out->scale = vf_from_low_f16(vi_first16(p, stride));
-}
-
-/* Blocks of 16 rows that are taken at once; `word` keeps what was loaded of them. */
-enum { AT_ONCE = 4, WORDS = 20 };
-
-VEC int at_once(const int type)
-{
-    return type == TG_Q4_1 ? AT_ONCE : 1;
-}
-
-/* Block i of n at p, 1 or at_once(type). */
-VEC void take(const int type, const int i, const int n, const uint8_t *p, size_t stride, vi word[WORDS], block *out)
-{
-    if (type == TG_Q4_0)
-        take_q4_0(p, stride, out);
-    else if (type == TG_Q8_0)
-        take_q8_0(p, stride, out);
-    else if (n == 1)
-        take_q4_1(p, stride, out);
-    else
-        take_q4_1_of_4(i, p, stride, word, out);
-}
-
-VEC size_t bytes_of(const int type)
-{
-    return type == TG_Q4_0 ? 18 : type == TG_Q4_1 ? 20 : 34;
-}
+/* ---- panels of unpacked blocks ------------------------------------------------------------------ */
 
 /* Asks for what will be read next. A walk over 16 rows at once is none that the hardware foresees. */
 VEC void fetch(const uint8_t *p, size_t n_bytes)
@@ -106,32 +21,44 @@ VEC void fetch(const uint8_t *p, size_t n_bytes)
         __builtin_prefetch(p + i);
 }
 
-VEC void unpack_some(const int type, const uint8_t *p, size_t stride, const uint8_t *ahead, const int n,
+/* n blocks, a constant: 1 or as many as whole_of says. */
+VEC_MANY void unpack_some(const int type, const int n, const uint8_t *p, const uint8_t *ahead, size_t stride,
                      tg_panel_block *out)
 {
-    vi word[WORDS];
-    fetch(ahead, (size_t)n * TG_PANEL * bytes_of(type));
-#pragma GCC unroll 4
-    for (int i = 0; i < n; i++, out++) {
-        block w;
-        take(type, i, n, p, stride, word, &w);
-        for (int j = 0; j < 8; j++)
-            vi_store(out->code[j], w.code[j]);
-        vf_store(out->scale, w.scale);
-        if (type == TG_Q4_1)
-            vf_store(out->min, w.min);
-    }
+    const enum form form = shape_of[type].form;
+    const int group = n < shape_of[type].group ? n : shape_of[type].group;
+    kept k;
+    fetch(ahead, TG_PANEL * bytes_of(type, n));
+    take_head(type, p, stride, &k);
+    for (int g = 0; g < n / group; g++)
+        VEC_UNROLL for (int i = 0; i < group; i++, out++) {
+            taken w;
+            take(type, g, i, group, p, stride, &k, &w);
+            for (int j = 0; j < 8; j++)
+                vi_store(out->code[j], w.code[j]);
+            for (int h = 0; h <= has_halves(form); h++) {
+                vf_store(out->scale[h], w.scale[h]);
+                if (has_min(form))
+                    vf_store(out->min[h], w.min[h]);
+            }
+        }
 }
 
-VEC void unpack(const int type, const uint8_t *rows, size_t row_bytes, const uint8_t *ahead, int n_blocks,
+VEC_MANY void unpack(const int type, const uint8_t *rows, size_t row_bytes, const uint8_t *ahead, int n_blocks,
                 tg_panel_block *out)
 {
-    const size_t size = bytes_of(type), panel_size = TG_PANEL * size;
-    int b = 0;
-    for (const int n = at_once(type); b + n <= n_blocks; b += n)
-        unpack_some(type, rows + (size_t)b * size, row_bytes, ahead + (size_t)b * panel_size, n, out + b);
-    for (; b < n_blocks; b++)
-        unpack_some(type, rows + (size_t)b * size, row_bytes, ahead + (size_t)b * panel_size, 1, out + b);
+    const int n = whole_of(type);
+    for (; n_blocks >= n; n_blocks -= n, out += n) {
+        unpack_some(type, n, rows, ahead, row_bytes, out);
+        rows += bytes_of(type, n);
+        ahead += TG_PANEL * bytes_of(type, n);
+    }
+    if (n == 4)
+        for (; n_blocks; n_blocks--, out++) {
+            unpack_some(type, 1, rows, ahead, row_bytes, out);
+            rows += bytes_of(type, 1);
+            ahead += TG_PANEL * bytes_of(type, 1);
+        }
 }
 
 /* ---- integer products ------------------------------------------------------------------------ */
@@ -150,66 +77,93 @@ VEC void put(const tg_product *p, int r, int first_out, int n_valid, vf v)
     }
 }
 
-/* What the codes' offset brings in too much. */
-VEC vi without_offset(const int type, const tg_q8 *a)
+/* What the offset of the codes brings in too much: half h of the columns, or all. */
+VEC vi without_offset(const enum form form, const tg_q8 *a, const int h)
 {
-    return type == TG_Q4_1 ? vi_set1(0) : vi_all(type == TG_Q4_0 ? &a->less8 : &a->less128);
+    switch (form) {
+    case LESS8:
+        return vi_all(&a->less8);
+    case LESS16:
+        return vi_shl(vi_all(&a->less8), 1);
+    case LESS128:
+        return vi_all(&a->less128);
+    case LESS32_HALVES:
+        return vi_all(&a->less32[h]);
+    default:
+        return vi_set1(0);
+    }
+}
+
+/* The sum of the activations that the minimum of half h, or of all, meets. */
+VEC vf sum_of(const enum form form, const tg_q8 *a, const int h)
+{
+    return vf_set1(form == MIN ? a->d_sum : a->d * (float)a->less32[h] * -0.03125f);
 }
 
 /* acc = fma(scale * d, integer sum, acc), then acc = fma(min, d * sum of q, acc): the one chain over the
  * blocks that all products have. */
-VEC vf add_block(const int type, vf acc, vi sum, vf scale, vf min, const tg_q8 *a)
+VEC vf add_block(const enum form form, vf acc, vi sum, vf scale, vf min, const tg_q8 *a, const int h)
 {
     acc = vf_fma(vf_mul(scale, vf_set1(a->d)), vf_from_int(sum), acc);
-    return type == TG_Q4_1 ? vf_fma(min, vf_set1(a->d_sum), acc) : acc;
+    return has_min(form) ? vf_fma(min, sum_of(form, a, h), acc) : acc;
 }
 
-/* n blocks of 16 weight rows against R rows of activations, both constants. */
-VEC void fused_blocks(const int type, const int R, const int n, const uint8_t *p, const uint8_t *ahead,
-                      size_t stride, const tg_q8 *x, int n_blocks, vf acc[TG_FUSED_ROWS])
+/* n blocks of 16 weight rows, as in unpack_some, against R rows of activations, a constant. */
+VEC_MANY void fused_some(const int type, const int R, const int n, const uint8_t *p, const uint8_t *ahead,
+                    size_t stride, const tg_q8 *x, int n_blocks, vf acc[TG_FUSED_ROWS])
 {
-    vi word[WORDS];
-    fetch(ahead, (size_t)n * TG_PANEL * bytes_of(type));
-#pragma GCC unroll 4
-    for (int i = 0; i < n; i++, x++) {
-        block w;
-        take(type, i, n, p, stride, word, &w);
-        for (int r = 0; r < R; r++) {
-            const tg_q8 *a = x + (size_t)r * (size_t)n_blocks;
-            /* two chains, since one of eight would wait for itself; integers add in any order */
-            vi even = without_offset(type, a), odd = vi_set1(0);
-            for (int j = 0; j < 8; j += 2) {
-                even = vi_dot4(even, w.code[j], a->q + 4 * j, type != TG_Q8_0);
-                odd = vi_dot4(odd, w.code[j + 1], a->q + 4 * j + 4, type != TG_Q8_0);
+    const enum form form = shape_of[type].form;
+    const int group = n < shape_of[type].group ? n : shape_of[type].group;
+    kept k;
+    fetch(ahead, TG_PANEL * bytes_of(type, n));
+    take_head(type, p, stride, &k);
+    for (int g = 0; g < n / group; g++)
+        VEC_UNROLL for (int i = 0; i < group; i++, x++) {
+            taken w;
+            take(type, g, i, group, p, stride, &k, &w);
+            for (int r = 0; r < R; r++) {
+                const tg_q8 *a = x + (size_t)r * (size_t)n_blocks;
+                /* two chains, since one of eight would wait for itself; integers add in any order */
+                vi sum[2] = {without_offset(form, a, 0), has_halves(form) ? without_offset(form, a, 1) : vi_set1(0)};
+                for (int j = 0; j < 8; j++)
+                    sum[j / 4] = vi_dot4(sum[j / 4], w.code[j], a->q + 4 * j, form != LESS128);
+                if (!has_halves(form))
+                    sum[0] = vi_add(sum[0], sum[1]);
+                for (int h = 0; h <= has_halves(form); h++)
+                    acc[r] = add_block(form, acc[r], sum[h], w.scale[h], w.min[h], a, h);
             }
-            acc[r] = add_block(type, acc[r], vi_add(even, odd), w.scale, w.min, a);
         }
-    }
 }
 
 /* R rows of activations, a constant, against 16 weight rows in the file's layout. */
-VEC void fused(const int type, const int R, const uint8_t *rows, size_t row_bytes, const uint8_t *ahead,
+VEC_MANY void fused(const int type, const int R, const uint8_t *rows, size_t row_bytes, const uint8_t *ahead,
                const tg_q8 *x, int n_blocks, const tg_product *p, int first_out, int n_valid)
 {
-    const size_t size = bytes_of(type), panel_size = TG_PANEL * size;
+    const int n = whole_of(type);
+    int b = 0;
     vf acc[TG_FUSED_ROWS];
     for (int r = 0; r < R; r++)
         acc[r] = vf_zero();
-    int b = 0;
-    for (const int n = at_once(type); b + n <= n_blocks; b += n)
-        fused_blocks(type, R, n, rows + (size_t)b * size, ahead + (size_t)b * panel_size, row_bytes, x + b,
-                     n_blocks, acc);
-    for (; b < n_blocks; b++)
-        fused_blocks(type, R, 1, rows + (size_t)b * size, ahead + (size_t)b * panel_size, row_bytes, x + b,
-                     n_blocks, acc);
+    for (; b + n <= n_blocks; b += n) {
+        fused_some(type, R, n, rows, ahead, row_bytes, x + b, n_blocks, acc);
+        rows += bytes_of(type, n);
+        ahead += TG_PANEL * bytes_of(type, n);
+    }
+    if (n == 4)
+        for (; b < n_blocks; b++) {
+            fused_some(type, R, 1, rows, ahead, row_bytes, x + b, n_blocks, acc);
+            rows += bytes_of(type, 1);
+            ahead += TG_PANEL * bytes_of(type, 1);
+        }
     for (int r = 0; r < R; r++)
         put(p, r, first_out, n_valid, acc[r]);
 }
 
 /* R rows of activations, a constant, from row r0 on, against TG_PANELS unpacked panels. */
-VEC void tile(const int type, const int R, const tg_panel_block *panels, const tg_q8 *x, int r0,
+VEC_MANY void tile(const enum form form, const int R, const tg_panel_block *panels, const tg_q8 *x, int r0,
               int n_blocks, const tg_product *p, int first_out, int n_valid)
 {
+    const int chain = has_halves(form) ? 4 : 8; /* vectors of codes under one scale */
     vf acc[TILE_ROWS_MOST][TG_PANELS];
     for (int r = 0; r < R; r++)
         for (int i = 0; i < TG_PANELS; i++)
@@ -217,23 +171,26 @@ VEC void tile(const int type, const int R, const tg_panel_block *panels, const t
     x += (size_t)r0 * (size_t)n_blocks;
     for (int b = 0; b < n_blocks; b++, x++, panels++) {
         const tg_panel_block *w[TG_PANELS] = {panels, panels + n_blocks};
-        vi sum[TILE_ROWS_MOST][TG_PANELS];
-        for (int r = 0; r < R; r++)
-            for (int i = 0; i < TG_PANELS; i++)
-                sum[r][i] = without_offset(type, x + (size_t)r * (size_t)n_blocks);
-        for (int j = 0; j < 8; j++) {
-            vi code[TG_PANELS];
-            for (int i = 0; i < TG_PANELS; i++)
-                code[i] = vi_load(w[i]->code[j]);
+        for (int h = 0; h < 8 / chain; h++) {
+            vi sum[TILE_ROWS_MOST][TG_PANELS];
             for (int r = 0; r < R; r++)
                 for (int i = 0; i < TG_PANELS; i++)
-                    sum[r][i] = vi_dot4(sum[r][i], code[i], x[(size_t)r * (size_t)n_blocks].q + 4 * j,
-                                        type != TG_Q8_0);
-        }
-        for (int i = 0; i < TG_PANELS; i++) {
-            vf scale = vf_load(w[i]->scale), min = type == TG_Q4_1 ? vf_load(w[i]->min) : scale;
-            for (int r = 0; r < R; r++)
-                acc[r][i] = add_block(type, acc[r][i], sum[r][i], scale, min, x + (size_t)r * (size_t)n_blocks);
+                    sum[r][i] = without_offset(form, x + (size_t)r * (size_t)n_blocks, h);
+            for (int j = h * chain; j < (h + 1) * chain; j++) {
+                vi code[TG_PANELS];
+                for (int i = 0; i < TG_PANELS; i++)
+                    code[i] = vi_load(w[i]->code[j]);
+                for (int r = 0; r < R; r++)
+                    for (int i = 0; i < TG_PANELS; i++)
+                        sum[r][i] = vi_dot4(sum[r][i], code[i], x[(size_t)r * (size_t)n_blocks].q + 4 * j,
+                                            form != LESS128);
+            }
+            for (int i = 0; i < TG_PANELS; i++) {
+                vf scale = vf_load(w[i]->scale[h]), min = has_min(form) ? vf_load(w[i]->min[h]) : scale;
+                for (int r = 0; r < R; r++)
+                    acc[r][i] = add_block(form, acc[r][i], sum[r][i], scale, min, x + (size_t)r * (size_t)n_blocks,
+                                          h);
+            }
         }
     }
     for (int r = 0; r < R; r++)
@@ -242,6 +199,35 @@ VEC void tile(const int type, const int R, const tg_panel_block *panels, const t
 }
 
 /* A function for each number of rows, so that each has the registers to itself. */
+#define TILE(form, R)                                                                                        \
+    static __attribute__((noinline)) void tile_##form##_##R(const tg_panel_block *panels, const tg_q8 *x,    \
+                                                            int r0, int n_blocks, const tg_product *p,       \
+                                                            int first_out, int n_valid)                      \
+    {                                                                                                        \
+        tile(form, R, panels, x, r0, n_blocks, p, first_out, n_valid);                                       \
+    }
+#define PANELS(form)                                                                                         \
+    TILE(form, 6) TILE(form, 4) TILE(form, 2) TILE(form, 1)                                                  \
+    static void panels_##form(const tg_panel_block *panels, const tg_q8 *x, int n, int n_blocks,             \
+                              const tg_product *p, int first_out, int n_valid)                               \
+    {                                                                                                        \
+        int r = 0;                                                                                           \
+        for (; n - r >= TILE_ROWS; r += TILE_ROWS)                                                           \
+            (TILE_ROWS == 6 ? tile_##form##_6 : tile_##form##_2)(panels, x, r, n_blocks, p, first_out, n_valid); \
+        for (; n - r >= 4; r += 4)                                                                           \
+            tile_##form##_4(panels, x, r, n_blocks, p, first_out, n_valid);                                  \
+        for (; n - r >= 2; r += 2)                                                                           \
+            tile_##form##_2(panels, x, r, n_blocks, p, first_out, n_valid);                                  \
+        for (; n - r >= 1; r += 1)                                                                           \
+            tile_##form##_1(panels, x, r, n_blocks, p, first_out, n_valid);                                  \
+    }
+PANELS(LESS8)
+PANELS(LESS16)
+PANELS(LESS128)
+PANELS(LESS32_HALVES)
+PANELS(MIN)
+PANELS(MIN_HALVES)
+
 #define FUSED(type, R)                                                                                       \
     static __attribute__((noinline)) void fused_##type##_##R(                                                \
         const uint8_t *rows, size_t row_bytes, const uint8_t *ahead, const tg_q8 *x, int n_blocks,           \
@@ -249,14 +235,7 @@ VEC void tile(const int type, const int R, const tg_panel_block *panels, const t
     {                                                                                                        \
         fused(TG_##type, R, rows, row_bytes, ahead, x, n_blocks, p, first_out, n_valid);                     \
     }
-#define TILE(type, R)                                                                                        \
-    static __attribute__((noinline)) void tile_##type##_##R(const tg_panel_block *panels, const tg_q8 *x,    \
-                                                            int r0, int n_blocks, const tg_product *p,       \
-                                                            int first_out, int n_valid)                      \
-    {                                                                                                        \
-        tile(TG_##type, R, panels, x, r0, n_blocks, p, first_out, n_valid);                                  \
-    }
-#define INTEGER(type)                                                                                        \
+#define TYPE(type, name, columns, group, form)                                                               \
     FUSED(type, 1) FUSED(type, 2) FUSED(type, 3) FUSED(type, 4)                                              \
     static void fused_##type(const uint8_t *rows, size_t row_bytes, const uint8_t *ahead, const tg_q8 *x,    \
                              int n, int n_blocks, const tg_product *p, int first_out, int n_valid)           \
@@ -270,24 +249,8 @@ VEC void tile(const int type, const int R, const tg_panel_block *panels, const t
                               tg_panel_block *out)                                                           \
     {                                                                                                        \
         unpack(TG_##type, rows, row_bytes, ahead, n_blocks, out);                                            \
-    }                                                                                                        \
-    TILE(type, 6) TILE(type, 4) TILE(type, 2) TILE(type, 1)                                                  \
-    static void panels_##type(const tg_panel_block *panels, const tg_q8 *x, int n, int n_blocks,             \
-                              const tg_product *p, int first_out, int n_valid)                               \
-    {                                                                                                        \
-        int r = 0;                                                                                           \
-        for (; n - r >= TILE_ROWS; r += TILE_ROWS)                                                           \
-            (TILE_ROWS == 6 ? tile_##type##_6 : tile_##type##_2)(panels, x, r, n_blocks, p, first_out, n_valid); \
-        for (; n - r >= 4; r += 4)                                                                           \
-            tile_##type##_4(panels, x, r, n_blocks, p, first_out, n_valid);                                  \
-        for (; n - r >= 2; r += 2)                                                                           \
-            tile_##type##_2(panels, x, r, n_blocks, p, first_out, n_valid);                                  \
-        for (; n - r >= 1; r += 1)                                                                           \
-            tile_##type##_1(panels, x, r, n_blocks, p, first_out, n_valid);                                  \
     }
-INTEGER(Q4_0)
-INTEGER(Q4_1)
-INTEGER(Q8_0)
+EACH_TYPE(TYPE)
 
 /* ---- float products -------------------------------------------------------------------------- */
 
@@ -378,22 +341,30 @@ static void quantize(const float *x, int n, tg_q8 *out)
         vi qhi = vi_from_float(vf_mul(hi, vf_set1(inverse)));
         vi_store_s8(out->q, qlo);
         vi_store_s8(out->q + 16, qhi);
-        int32_t t[16], sum = 0;
-        vi_store(t, vi_add(qlo, qhi));
-        for (int i = 0; i < 16; i++)
-            sum = (int32_t)((uint32_t)sum + (uint32_t)t[i]);
-        sum = taint == 0 ? sum : 0; /* of a NaN the codes mean nothing, and their sum is huge */
-        out->d_sum = out->d * (float)sum;
-        out->less8 = -8 * sum;
-        out->less128 = -128 * sum;
+        int32_t t[2][16], sum[2] = {0};
+        vi_store(t[0], qlo);
+        vi_store(t[1], qhi);
+        for (int h = 0; h < 2; h++) {
+            for (int i = 0; i < 16; i++)
+                sum[h] = (int32_t)((uint32_t)sum[h] + (uint32_t)t[h][i]);
+            sum[h] = taint == 0 ? sum[h] : 0; /* of a NaN the codes mean nothing, and their sum is huge */
+            out->less32[h] = -32 * sum[h];
+        }
+        out->d_sum = out->d * (float)(sum[0] + sum[1]);
+        out->less8 = -8 * (sum[0] + sum[1]);
+        out->less128 = -128 * (sum[0] + sum[1]);
     }
 }
 
+#define FUSED_ROW(type, name, columns, group, form)  [TG_##type] = fused_##type,
+#define UNPACK_ROW(type, name, columns, group, form) [TG_##type] = unpack_##type,
+#define PANELS_ROW(type, name, columns, group, form) [TG_##type] = panels_##form,
+
 extern const tg_matmul_kernels TG_ISA_SYMBOL(tg_matmul_kernels);
 const tg_matmul_kernels TG_ISA_SYMBOL(tg_matmul_kernels) = {
-    .fused = {[TG_Q8_0] = fused_Q8_0, [TG_Q4_0] = fused_Q4_0, [TG_Q4_1] = fused_Q4_1},
-    .unpack = {[TG_Q8_0] = unpack_Q8_0, [TG_Q4_0] = unpack_Q4_0, [TG_Q4_1] = unpack_Q4_1},
-    .panels = {[TG_Q8_0] = panels_Q8_0, [TG_Q4_0] = panels_Q4_0, [TG_Q4_1] = panels_Q4_1},
+    .fused = {EACH_TYPE(FUSED_ROW)},
+    .unpack = {EACH_TYPE(UNPACK_ROW)},
+    .panels = {EACH_TYPE(PANELS_ROW)},
     .to_f32 = {[TG_F16] = f16_to_f32, [TG_BF16] = bf16_to_f32},
     .dot = dot,
     .quantize = quantize,

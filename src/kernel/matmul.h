@@ -29,6 +29,7 @@ typedef struct tg_q8 {
     float d_sum;     /* d * sum of q */
     int32_t less8;   /* -8 * sum of q: what codes that are 8 too large bring in too much */
     int32_t less128; /* -128 * sum of q */
+    int32_t less32[2]; /* of q[0 .. 15] and q[16 .. 31] */
 } tg_q8;
 
 /* Rows of activations in both forms; `q` is made by tg_quantize_rows where a product wants it. */
@@ -91,10 +92,11 @@ enum {
     TG_FUSED_ROWS = 4, /* rows of activations up to which weights are not worth unpacking to memory */
 };
 
-/* One block of 32 columns of a panel, weights unpacked: w = scale * (code - offset) + min. */
+/* One block of 32 columns of a panel, weights unpacked: w = scale * (code - offset) + min. Scales and minima are
+ * those of 16 columns each, or of all 32 the first. */
 typedef struct tg_panel_block {
     uint8_t code[8][TG_PANEL][4]; /* columns 4j .. 4j+3 of row i at [j][i] */
-    float scale[TG_PANEL], min[TG_PANEL];
+    float scale[2][TG_PANEL], min[2][TG_PANEL];
 } tg_panel_block;
 
 typedef struct tg_matmul_kernels {

@@ -23,6 +23,15 @@ enum { VLEN = 16 };
 #define VEC static inline __attribute__((always_inline))
 #endif
 
+/* Of functions that are made anew for each of many constants: for plain C once will do. */
+#if TG_ISA_LEVEL == TG_ISA_scalar
+#define VEC_MANY static
+#define VEC_UNROLL
+#else
+#define VEC_MANY VEC
+#define VEC_UNROLL _Pragma("GCC unroll 4")
+#endif
+
 /* clang-format off */
 
 #if TG_ISA_LEVEL == TG_ISA_avx512
@@ -71,8 +80,15 @@ VEC vi vi_and(vi a, vi b) { return _mm512_and_si512(a, b); }
 VEC vi vi_xor(vi a, vi b) { return _mm512_xor_si512(a, b); }
 VEC vi vi_or(vi a, vi b) { return _mm512_or_si512(a, b); }
 VEC vi vi_shr4(vi a) { return _mm512_srli_epi32(a, 4); }
-VEC vi vi_shl(vi a, int n) { return _mm512_sllv_epi32(a, _mm512_set1_epi32(n)); }
-VEC vi vi_shr(vi a, int n) { return _mm512_srlv_epi32(a, _mm512_set1_epi32(n)); }
+VEC vi vi_shl(vi a, int n) { return _mm512_slli_epi32(a, (unsigned)n); }
+VEC vi vi_shr(vi a, int n) { return _mm512_srli_epi32(a, (unsigned)n); }
+VEC vi vi_sar(vi a, int n) { return _mm512_srai_epi32(a, (unsigned)n); } /* keeps the sign */
+VEC vi vi_mul(vi a, vi b) { return _mm512_mullo_epi32(a, b); }
+/* each byte, 0 .. 15, as what the table has for it */
+VEC vi vi_pick(vi a, const int8_t table[16])
+{
+    return _mm512_shuffle_epi8(_mm512_broadcast_i32x4(_mm_loadu_si128((const __m128i *)table)), a);
+}
 VEC vi vi_shr16(vi a) { return _mm512_srli_epi32(a, 16); }
 VEC vi vi_shl16(vi a) { return _mm512_slli_epi32(a, 16); }
 VEC vi vi_shl23(vi a) { return _mm512_slli_epi32(a, 23); }
@@ -252,15 +268,14 @@ VEC vi vi_add(vi a, vi b) { return VI2(_mm256_add_epi32(a.l, b.l), _mm256_add_ep
 VEC vi vi_and(vi a, vi b) { return VI2(_mm256_and_si256(a.l, b.l), _mm256_and_si256(a.h, b.h)); }
 VEC vi vi_xor(vi a, vi b) { return VI2(_mm256_xor_si256(a.l, b.l), _mm256_xor_si256(a.h, b.h)); }
 VEC vi vi_or(vi a, vi b) { return VI2(_mm256_or_si256(a.l, b.l), _mm256_or_si256(a.h, b.h)); }
-VEC vi vi_shl(vi a, int n)
+VEC vi vi_shl(vi a, int n) { return VI2(_mm256_slli_epi32(a.l, n), _mm256_slli_epi32(a.h, n)); }
+VEC vi vi_shr(vi a, int n) { return VI2(_mm256_srli_epi32(a.l, n), _mm256_srli_epi32(a.h, n)); }
+VEC vi vi_sar(vi a, int n) { return VI2(_mm256_srai_epi32(a.l, n), _mm256_srai_epi32(a.h, n)); }
+VEC vi vi_mul(vi a, vi b) { return VI2(_mm256_mullo_epi32(a.l, b.l), _mm256_mullo_epi32(a.h, b.h)); }
+VEC vi vi_pick(vi a, const int8_t table[16])
 {
-    __m256i by = _mm256_set1_epi32(n);
-    return VI2(_mm256_sllv_epi32(a.l, by), _mm256_sllv_epi32(a.h, by));
-}
-VEC vi vi_shr(vi a, int n)
-{
-    __m256i by = _mm256_set1_epi32(n);
-    return VI2(_mm256_srlv_epi32(a.l, by), _mm256_srlv_epi32(a.h, by));
+    __m256i all = _mm256_broadcastsi128_si256(_mm_loadu_si128((const __m128i *)table));
+    return VI2(_mm256_shuffle_epi8(all, a.l), _mm256_shuffle_epi8(all, a.h));
 }
 VEC vi vi_shr4(vi a) { return VI2(_mm256_srli_epi32(a.l, 4), _mm256_srli_epi32(a.h, 4)); }
 VEC vi vi_shr16(vi a) { return VI2(_mm256_srli_epi32(a.l, 16), _mm256_srli_epi32(a.h, 16)); }
@@ -438,6 +453,16 @@ VEC vi vi_xor(vi a, vi b) { vi r; LANES r.i[i] = a.i[i] ^ b.i[i]; return r; }
 VEC vi vi_or(vi a, vi b) { vi r; LANES r.i[i] = a.i[i] | b.i[i]; return r; }
 VEC vi vi_shl(vi a, int n) { vi r; LANES r.i[i] = (int32_t)((uint32_t)a.i[i] << n); return r; }
 VEC vi vi_shr(vi a, int n) { vi r; LANES r.i[i] = (int32_t)((uint32_t)a.i[i] >> n); return r; }
+VEC vi vi_sar(vi a, int n) { vi r; LANES r.i[i] = a.i[i] >> n; return r; }
+VEC vi vi_mul(vi a, vi b) { vi r; LANES r.i[i] = (int32_t)((uint32_t)a.i[i] * (uint32_t)b.i[i]); return r; }
+VEC vi vi_pick(vi a, const int8_t table[16])
+{
+    uint8_t c[64];
+    memcpy(c, &a, 64);
+    for (int i = 0; i < 64; i++)
+        c[i] = (uint8_t)table[c[i]];
+    return vi_load(c);
+}
 VEC vi vi_shr4(vi a) { vi r; LANES r.i[i] = (int32_t)((uint32_t)a.i[i] >> 4); return r; }
 VEC vi vi_shr16(vi a) { vi r; LANES r.i[i] = (int32_t)((uint32_t)a.i[i] >> 16); return r; }
 VEC vi vi_shl16(vi a) { vi r; LANES r.i[i] = (int32_t)((uint32_t)a.i[i] << 16); return r; }
