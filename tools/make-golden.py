@@ -359,8 +359,8 @@ def make_ggufs(name):
 
 
 def write_cases():
-    lines = [f"{name} {ids_file(n_tokens, spec)} {name}/logits.npy {stride} float"
-             for name, (spec, _, n_tokens, stride, _) in FOLDERS.items()]
+    lines = [f"{name} {ids_file(n_tokens, spec)} {name}/logits.npy {stride} {'quant' if 'mxfp4' in how else 'float'}"
+             for name, (spec, _, n_tokens, stride, how) in FOLDERS.items()]
     for name, (spec, types) in GGUFS.items():
         for file, logits, kind in (gguf_files(name, t) for t in types):
             lines.append(f"{file} {ids_file(GGUF_TOKENS, spec)} {logits} {GGUF_STRIDE} {kind}")
