@@ -56,26 +56,21 @@ const tg_arch tg_arch_llama = {
         },
 };
 
+#define BEHAVES_LIKE_LLAMA .norm = TG_NORM_RMS, .pos = TG_POS_ROTARY, .gated = true, .hf_prefix = "model."
+#define LIKE_LLAMA BEHAVES_LIKE_LLAMA, .like = &tg_arch_llama
+
 const tg_arch tg_arch_mistral = {
     .hf_name = "mistral",
-    .like = &tg_arch_llama,
-    .norm = TG_NORM_RMS,
-    .pos = TG_POS_ROTARY,
-    .gated = true,
+    LIKE_LLAMA,
     .base = {.act = TG_ACT_SILU},
     .configure = llama,
-    .hf_prefix = "model.",
 };
 
 const tg_arch tg_arch_mixtral = {
     .hf_name = "mixtral",
-    .like = &tg_arch_llama,
-    .norm = TG_NORM_RMS,
-    .pos = TG_POS_ROTARY,
-    .gated = true,
+    LIKE_LLAMA,
     .base = {.act = TG_ACT_SILU, .n_expert_used = 2},
     .configure = llama,
-    .hf_prefix = "model.",
     .hf_key = {[TG_KEY_N_EXPERT] = "num_local_experts"},
     .hf =
         {
@@ -109,25 +104,17 @@ static bool qwen(tg_config_reader *r, tg_config *c)
 const tg_arch tg_arch_qwen2 = {
     .gguf_name = "qwen2",
     .hf_name = "qwen2",
-    .like = &tg_arch_llama,
-    .norm = TG_NORM_RMS,
-    .pos = TG_POS_ROTARY,
-    .gated = true,
+    LIKE_LLAMA,
     .base = {.act = TG_ACT_SILU, .bias = TG_BIT(Q) | TG_BIT(K) | TG_BIT(V)},
     .configure = qwen,
-    .hf_prefix = "model.",
 };
 
 const tg_arch tg_arch_qwen3 = {
     .gguf_name = "qwen3",
     .hf_name = "qwen3",
-    .like = &tg_arch_llama,
-    .norm = TG_NORM_RMS,
-    .pos = TG_POS_ROTARY,
-    .gated = true,
+    LIKE_LLAMA,
     .base = {.act = TG_ACT_SILU},
     .configure = qwen,
-    .hf_prefix = "model.",
     .hf = {[TG_ROLE_Q_NORM] = "model.layers.%d.self_attn.q_norm",
            [TG_ROLE_K_NORM] = "model.layers.%d.self_attn.k_norm"},
 };
@@ -152,13 +139,10 @@ static bool qwen3_moe(tg_config_reader *r, tg_config *c)
 const tg_arch tg_arch_qwen3_moe = {
     .gguf_name = "qwen3moe",
     .hf_name = "qwen3_moe",
+    BEHAVES_LIKE_LLAMA,
     .like = &tg_arch_qwen3,
-    .norm = TG_NORM_RMS,
-    .pos = TG_POS_ROTARY,
-    .gated = true,
     .base = {.act = TG_ACT_SILU},
     .configure = qwen3_moe,
-    .hf_prefix = "model.",
     .hf =
         {
             [TG_ROLE_ROUTER] = "model.layers.%d.mlp.gate",
@@ -195,14 +179,10 @@ static bool smollm3(tg_config_reader *r, tg_config *c)
 const tg_arch tg_arch_smollm3 = {
     .gguf_name = "smollm3",
     .hf_name = "smollm3",
-    .like = &tg_arch_llama,
-    .norm = TG_NORM_RMS,
-    .pos = TG_POS_ROTARY,
-    .gated = true,
+    LIKE_LLAMA,
     .permuted = true,
     .base = {.act = TG_ACT_SILU, .tied = TG_TIED, .rope = {{.theta = 2e6}}},
     .configure = smollm3,
-    .hf_prefix = "model.",
 };
 
 /* ---- OLMo 2: norms of what joins x instead of what is read, and of all queries and keys together --------------- */
@@ -215,13 +195,9 @@ static bool olmo2(tg_config_reader *r, tg_config *c)
 const tg_arch tg_arch_olmo2 = {
     .gguf_name = "olmo2",
     .hf_name = "olmo2",
-    .like = &tg_arch_llama,
-    .norm = TG_NORM_RMS,
-    .pos = TG_POS_ROTARY,
-    .gated = true,
+    LIKE_LLAMA,
     .base = {.act = TG_ACT_SILU, .qk_norm_whole = true},
     .configure = olmo2,
-    .hf_prefix = "model.",
     .hf = {[TG_ROLE_ATTN_NORM] = "",
            [TG_ROLE_Q_NORM] = "model.layers.%d.self_attn.q_norm",
            [TG_ROLE_K_NORM] = "model.layers.%d.self_attn.k_norm",
@@ -250,14 +226,10 @@ static bool granite(tg_config_reader *r, tg_config *c)
 const tg_arch tg_arch_granite = {
     .gguf_name = "granite",
     .hf_name = "granite",
-    .like = &tg_arch_llama,
-    .norm = TG_NORM_RMS,
-    .pos = TG_POS_ROTARY,
-    .gated = true,
+    LIKE_LLAMA,
     .permuted = true,
     .base = {.act = TG_ACT_SILU},
     .configure = granite,
-    .hf_prefix = "model.",
 };
 
 /* ---- Phi-3: fused matrices -------------------------------------------------------------------------------------- */
@@ -273,13 +245,9 @@ static bool phi3(tg_config_reader *r, tg_config *c)
 const tg_arch tg_arch_phi3 = {
     .gguf_name = "phi3",
     .hf_name = "phi3",
-    .like = &tg_arch_llama,
-    .norm = TG_NORM_RMS,
-    .pos = TG_POS_ROTARY,
-    .gated = true,
+    LIKE_LLAMA,
     .base = {.act = TG_ACT_SILU},
     .configure = phi3,
-    .hf_prefix = "model.",
     .hf = {[TG_ROLE_QKV] = "model.layers.%d.self_attn.qkv_proj",
            [TG_ROLE_Q] = "",
            [TG_ROLE_K] = "",
