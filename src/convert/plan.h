@@ -3,7 +3,7 @@
 #define TG_CONVERT_PLAN_H
 
 #include "base/memory.h"
-#include "convert/mixture.h"
+#include "convert/recipe.h"
 #include "convert/transcode.h"
 #include "format/gguf_writer.h"
 
@@ -21,7 +21,7 @@ typedef struct tg_plan {
     tg_arena *arena; /* of what sources borrow */
     tg_planned *tensors;
     size_t n_tensors, room;
-    tg_mixture_model model;
+    tg_recipe_model model;
     tg_gguf_writer head; /* metadata so far */
     tg_error *err;       /* not NULL */
 } tg_plan;

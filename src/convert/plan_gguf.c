@@ -38,7 +38,7 @@ tg_status tg_plan_gguf(tg_plan *plan)
         return TG_E_MODEL;
     plan->head.alignment = (uint64_t)alignment;
     int n_head = model_number(plan, "attention.head_count"), n_head_kv = model_number(plan, "attention.head_count_kv");
-    plan->model = (tg_mixture_model){
+    plan->model = (tg_recipe_model){
         .n_layer = model_number(plan, "block_count"),
         .n_head = n_head,
         .n_head_kv = n_head_kv ? n_head_kv : n_head,

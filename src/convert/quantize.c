@@ -5,14 +5,14 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "convert/plan.h"
+#include "convert/folder.h"
 #include "tinygpt/tinygpt.h"
 
 enum { QUANTIZATION_VERSION = 2 }; /* of ggml's formats */
 
 const char *tg_quantize_type(int i, const char **summary)
 {
-    const tg_mixture *m = tg_mixture_at(i);
+    const tg_recipe *m = tg_recipe_at(i);
     if (m && summary)
         *summary = m->summary;
     return m ? m->name : NULL;
@@ -31,14 +31,14 @@ tg_planned *tg_plan_add(tg_plan *plan)
 
 /* ---- checks ------------------------------------------------------------------------------------------- */
 
-static tg_status find_mixture(const tg_mixture **m, const char *name, tg_error *err)
+static tg_status find_recipe(const tg_recipe **m, const char *name, tg_error *err)
 {
     char list[256] = "";
     size_t used = 0;
     tg_quoted q;
-    *m = tg_mixture_find(name);
-    for (int i = 0; tg_mixture_at(i) && used < sizeof list; i++)
-        used += (size_t)snprintf(list + used, sizeof list - used, "%s%s", i ? ", " : "", tg_mixture_at(i)->name);
+    *m = tg_recipe_find(name);
+    for (int i = 0; tg_recipe_at(i) && used < sizeof list; i++)
+        used += (size_t)snprintf(list + used, sizeof list - used, "%s%s", i ? ", " : "", tg_recipe_at(i)->name);
     return *m ? TG_OK
               : tg_fail(err, TG_E_USAGE, NULL, "unknown type '%s' (allowed: %s)", tg_quote_str(&q, name), list);
 }
@@ -73,13 +73,13 @@ static bool is_quantized(const tg_dtype *t)
 }
 
 /* Decides how a tensor is written. */
-static tg_status choose_type(const tg_plan *plan, const tg_mixture *m, bool requantize, tg_planned *p,
+static tg_status choose_type(const tg_plan *plan, const tg_recipe *m, bool requantize, tg_planned *p,
                              tg_quantize_result *result)
 {
     const tg_tensor *t = p->source.parts ? p->source.parts[0] : NULL;
     const bool as_is = p->source.n_parts == 1 && p->source.laid == TG_LAID_AS_IS && p->source.plus == 0;
     bool fell_back;
-    tg_type wanted = tg_mixture_type(m, &plan->model, p->name, p->n_dim, p->dim, &fell_back);
+    tg_type wanted = tg_recipe_type(m, &plan->model, p->name, p->n_dim, p->dim, &fell_back);
     const bool kept = wanted == TG_F32 && m->base != TG_F32;
     tg_quoted q;
     p->type = &tg_dtypes[wanted];
@@ -121,7 +121,7 @@ static uint32_t type_id(const tg_planned *p)
     return 0;
 }
 
-static tg_status finish_plan(tg_plan *plan, const tg_mixture *m, bool requantize, tg_quantize_result *result)
+static tg_status finish_plan(tg_plan *plan, const tg_recipe *m, bool requantize, tg_quantize_result *result)
 {
     tg_status status = TG_OK;
     tg_gguf_put_u32(&plan->head, "general.quantization_version", QUANTIZATION_VERSION);
@@ -186,6 +186,8 @@ static tg_status write_file(const tg_plan *plan, const char *out, const tg_quant
         status = TG_E_RESOURCE;
     if (status == TG_OK)
         status = write_all(&t, plan);
+    if (status == TG_OK && tg_container_get_kind(plan->in) == TG_CONTAINER_HF)
+        status = tg_verify_folder(plan, file.temporary, plan->err);
     if (status == TG_OK)
         status = tg_newfile_commit(&file, plan->err);
     tg_newfile_discard(&file);
@@ -200,13 +202,13 @@ tg_status tg_quantize(const char *in, const char *out, const tg_quantize_params 
     tg_quantize_result unused;
     tg_error own = {0}; /* the parts count on a record */
     tg_container *container = NULL;
-    const tg_mixture *mixture;
+    const tg_recipe *recipe;
     tg_plan plan = {.err = &own};
     result = result ? result : &unused;
     *result = (tg_quantize_result){0};
     tg_gguf_writer_init(&plan.head, &own);
     plan.arena = tg_arena_create(&own);
-    tg_status status = plan.arena ? find_mixture(&mixture, params->type, &own) : TG_E_RESOURCE;
+    tg_status status = plan.arena ? find_recipe(&recipe, params->type, &own) : TG_E_RESOURCE;
     if (status == TG_OK)
         status = tg_container_open(&container, in, false, &own);
     if (status == TG_OK)
@@ -215,7 +217,7 @@ tg_status tg_quantize(const char *in, const char *out, const tg_quantize_params 
     if (status == TG_OK)
         status = tg_container_get_kind(container) == TG_CONTAINER_GGUF ? tg_plan_gguf(&plan) : tg_plan_folder(&plan);
     if (status == TG_OK)
-        status = finish_plan(&plan, mixture, params->requantize, result);
+        status = finish_plan(&plan, recipe, params->requantize, result);
     if (status == TG_OK)
         status = write_file(&plan, out, params);
     tg_free(plan.tensors);

@@ -1,10 +1,10 @@
-/* Made by tools/make-mixture-vectors.py; not edited by hand. */
+/* Made by tools/make-recipe-vectors.py; not edited by hand. */
 static const struct {
     int n_layer, n_embd, n_ff, n_head, n_head_kv, n_expert;
     bool tied;
     const char *mixture;
     const char *types; /* of the tensors that are no vectors, layer by layer */
-} vec_mixtures[] = {
+} vec_recipes[] = {
     {24, 256, 256, 4, 1, 0, true, "F32",
      "F32*169"},
     {24, 256, 256, 4, 1, 0, true, "F16",

@@ -1,4 +1,4 @@
-/* Tests of mixture.c: the types that llama-quantize gives the tensors of small models. */
+/* Tests of recipe.c: the types that llama-quantize gives the tensors of small models. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -8,17 +8,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "convert/mixture.h"
-#include "mixture_vectors.h"
+#include "convert/recipe.h"
+#include "recipe_vectors.h"
 
 static void as_llama_quantize_has_it(void **state)
 {
     (void)state;
-    for (size_t v = 0; v < sizeof vec_mixtures / sizeof *vec_mixtures; v++) {
-        const int e = vec_mixtures[v].n_embd, f = vec_mixtures[v].n_ff, x = vec_mixtures[v].n_expert;
-        const int kv = e / vec_mixtures[v].n_head * vec_mixtures[v].n_head_kv;
-        const tg_mixture_model model = {vec_mixtures[v].n_layer, vec_mixtures[v].n_head, vec_mixtures[v].n_head_kv, x,
-                                        vec_mixtures[v].tied};
+    for (size_t v = 0; v < sizeof vec_recipes / sizeof *vec_recipes; v++) {
+        const int e = vec_recipes[v].n_embd, f = vec_recipes[v].n_ff, x = vec_recipes[v].n_expert;
+        const int kv = e / vec_recipes[v].n_head * vec_recipes[v].n_head_kv;
+        const tg_recipe_model model = {vec_recipes[v].n_layer, vec_recipes[v].n_head, vec_recipes[v].n_head_kv, x,
+                                        vec_recipes[v].tied};
         const struct {
             const char *name;
             int rows, columns;
@@ -30,9 +30,9 @@ static void as_llama_quantize_has_it(void **state)
             {"ffn_down", e, f, true, x > 0},       {"ffn_gate", f, e, true, x > 0},
             {"ffn_gate_inp", x, e, x > 0, false},  {"ffn_up", f, e, true, x > 0},
         };
-        const tg_mixture *m = tg_mixture_find(vec_mixtures[v].mixture);
+        const tg_recipe *m = tg_recipe_find(vec_recipes[v].mixture);
         assert_non_null(m);
-        const char *at = vec_mixtures[v].types;
+        const char *at = vec_recipes[v].types;
         int left = 0;
         char wanted[16] = "";
         for (int layer = -1; layer < model.n_layer; layer++)
@@ -54,7 +54,7 @@ static void as_llama_quantize_has_it(void **state)
                          tensors[i].name, tensors[i].stacked ? "_exps" : "");
                 uint64_t dim[3] = {(uint64_t)x, (uint64_t)tensors[i].rows, (uint64_t)tensors[i].columns};
                 int skip = tensors[i].stacked ? 0 : 1;
-                tg_type got = tg_mixture_type(m, &model, name, 3 - skip, dim + skip, NULL);
+                tg_type got = tg_recipe_type(m, &model, name, 3 - skip, dim + skip, NULL);
                 if (strcmp(tg_dtypes[got].name, wanted) != 0)
                     fail_msg("%s of model %zu as %s: %s, not %s", name, v, m->name, tg_dtypes[got].name, wanted);
             }
@@ -68,27 +68,27 @@ static void what_stays(void **state)
     static const char *const names[] = {"blk.0.attn_q_norm.weight", "position_embd.weight", "blk.1.ffn_gate_inp.weight",
                                         "blk.0.ffn_up_exps.bias", "rope_freqs.weight"};
     static const uint64_t matrix[2] = {32, 256}, vector[2] = {1, 256};
-    const tg_mixture_model model = {.n_layer = 2, .n_head = 4, .n_head_kv = 4};
-    for (int i = 0; tg_mixture_at(i); i++) {
+    const tg_recipe_model model = {.n_layer = 2, .n_head = 4, .n_head_kv = 4};
+    for (int i = 0; tg_recipe_at(i); i++) {
         for (size_t k = 0; k < sizeof names / sizeof *names - 1; k++)
-            assert_int_equal(tg_mixture_type(tg_mixture_at(i), &model, names[k], 2, matrix, NULL), TG_F32);
-        assert_int_equal(tg_mixture_type(tg_mixture_at(i), &model, names[4], 1, vector + 1, NULL), TG_F32);
-        assert_int_equal(tg_mixture_type(tg_mixture_at(i), &model, "output.weight", 2, vector, NULL), TG_F32);
+            assert_int_equal(tg_recipe_type(tg_recipe_at(i), &model, names[k], 2, matrix, NULL), TG_F32);
+        assert_int_equal(tg_recipe_type(tg_recipe_at(i), &model, names[4], 1, vector + 1, NULL), TG_F32);
+        assert_int_equal(tg_recipe_type(tg_recipe_at(i), &model, "output.weight", 2, vector, NULL), TG_F32);
     }
 }
 
 static void rows_that_do_not_fit(void **state)
 {
     (void)state;
-    const tg_mixture_model model = {.n_layer = 8, .n_head = 4, .n_head_kv = 4};
+    const tg_recipe_model model = {.n_layer = 8, .n_head = 4, .n_head_kv = 4};
     const uint64_t by_32[2] = {8, 96}, by_8[2] = {8, 40};
-    const tg_mixture *m = tg_mixture_find("q4_k_s");
+    const tg_recipe *m = tg_recipe_find("q4_k_s");
     bool fell_back = false;
-    assert_int_equal(tg_mixture_type(m, &model, "blk.5.ffn_up.weight", 2, by_32, &fell_back), TG_Q5_0);
+    assert_int_equal(tg_recipe_type(m, &model, "blk.5.ffn_up.weight", 2, by_32, &fell_back), TG_Q5_0);
     assert_true(fell_back);
-    assert_int_equal(tg_mixture_type(m, &model, "blk.5.ffn_up.weight", 2, by_8, &fell_back), TG_F16);
+    assert_int_equal(tg_recipe_type(m, &model, "blk.5.ffn_up.weight", 2, by_8, &fell_back), TG_F16);
     assert_true(fell_back);
-    assert_int_equal(tg_mixture_type(tg_mixture_find("F32"), &model, "blk.5.ffn_up.weight", 2, by_8, &fell_back), TG_F32);
+    assert_int_equal(tg_recipe_type(tg_recipe_find("F32"), &model, "blk.5.ffn_up.weight", 2, by_8, &fell_back), TG_F32);
     assert_false(fell_back);
 }
 

@@ -1,5 +1,5 @@
-/* mixture.c - the tables of mixtures, of rules and of what takes the place of a type that does not fit. */
-#include "convert/mixture.h"
+/* recipe.c - the tables of mixtures, of rules and of what takes the place of a type that does not fit. */
+#include "convert/recipe.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -8,7 +8,7 @@
 /* ---- the mixtures ----------------------------------------------------------------------------------- */
 
 /* To add one: a row, and rules where it is more than its base. */
-static const tg_mixture mixtures[] = {
+static const tg_recipe mixtures[] = {
     {"F32", TG_F32, 0, "float32, 4 bytes a number"},
     {"F16", TG_F16, 1, "float16"},
     {"BF16", TG_BF16, 32, "bfloat16"},
@@ -31,12 +31,12 @@ static const tg_mixture mixtures[] = {
 
 enum { N_MIXTURES = sizeof mixtures / sizeof *mixtures };
 
-const tg_mixture *tg_mixture_at(int i)
+const tg_recipe *tg_recipe_at(int i)
 {
     return i >= 0 && i < N_MIXTURES ? &mixtures[i] : NULL;
 }
 
-const tg_mixture *tg_mixture_find(const char *name)
+const tg_recipe *tg_recipe_find(const char *name)
 {
     for (int i = 0; i < N_MIXTURES; i++)
         if (strcasecmp(mixtures[i].name, name) == 0)
@@ -134,7 +134,7 @@ static bool has(const char *name, const char *part)
     return strstr(name, part) != NULL;
 }
 
-static kind kind_of(const tg_mixture_model *model, const char *name)
+static kind kind_of(const tg_recipe_model *model, const char *name)
 {
     if (strcmp(name, "output.weight") == 0)
         return KIND_OUTPUT;
@@ -147,7 +147,7 @@ static kind kind_of(const tg_mixture_model *model, const char *name)
                                                                       : KIND_OTHER;
 }
 
-static bool holds(when w, const tg_mixture_model *m, int layer)
+static bool holds(when w, const tg_recipe_model *m, int layer)
 {
     int n = m->n_layer, eighth = n / 8;
     switch (w) {
@@ -178,7 +178,7 @@ static bool fits(tg_type type, uint64_t row)
     return row % (uint64_t)tg_dtypes[type].block == 0;
 }
 
-static tg_type wanted(const tg_mixture *m, const tg_mixture_model *model, const char *name, uint64_t row)
+static tg_type wanted(const tg_recipe *m, const tg_recipe_model *model, const char *name, uint64_t row)
 {
     if (tg_dtypes[m->base].block == 1)
         return m->base;
@@ -194,7 +194,7 @@ static tg_type wanted(const tg_mixture *m, const tg_mixture_model *model, const 
     return m->base;
 }
 
-tg_type tg_mixture_type(const tg_mixture *m, const tg_mixture_model *model, const char *name, int n_dim,
+tg_type tg_recipe_type(const tg_recipe *m, const tg_recipe_model *model, const char *name, int n_dim,
                         const uint64_t *dim, bool *fell_back)
 {
     static const char weight[] = "weight";

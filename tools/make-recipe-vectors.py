@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Writes tests/convert/mixture_vectors.h: the types that llama.cpp's llama-quantize gives the tensors of small models
+"""Writes tests/convert/recipe_vectors.h: the types that llama.cpp's llama-quantize gives the tensors of small models
 of several shapes. Needs numpy, gguf (PyPI) and a llama-quantize.
 
-    tools/make-mixture-vectors.py PATH/llama-quantize > tests/convert/mixture_vectors.h
+    tools/make-recipe-vectors.py PATH/llama-quantize > tests/convert/recipe_vectors.h
 """
 import pathlib
 import re
@@ -58,10 +58,10 @@ def write_model(path, model):
 
 
 def main():
-    print("/* Made by tools/make-mixture-vectors.py; not edited by hand. */")
+    print("/* Made by tools/make-recipe-vectors.py; not edited by hand. */")
     print("static const struct {\n    int n_layer, n_embd, n_ff, n_head, n_head_kv, n_expert;\n    bool tied;")
     print("    const char *mixture;\n    const char *types; /* of the tensors that are no vectors, layer by layer */")
-    print("} vec_mixtures[] = {")
+    print("} vec_recipes[] = {")
     with tempfile.TemporaryDirectory() as folder:
         folder = pathlib.Path(folder)
         for model in MODELS:
