@@ -60,26 +60,35 @@ TRANSPOSED = Layout(r"(.*(?:c_attn|c_proj|c_fc)\.weight)", (r"\1",),
                     lambda c, name, w: [w.T], lambda c, name, parts: parts[0].T)
 PLUS_ONE = Layout(r"(.*norm\.weight)", (r"\1",),
                   lambda c, name, w: [w + 1], lambda c, name, parts: parts[0] - 1)
+
+
+def regroup(w, outer, inner):
+    """Rows in `outer` groups of `inner`, a like number each: the other way round."""
+    return w.reshape(outer, inner, -1, *w.shape[1:]).swapaxes(0, 1).reshape(w.shape)
+
+
 # Q, K and V of each head one below the other become all of Q, all of K, all of V.
-HEADWISE_QKV = Layout(
-    r"(.*\.query_key_value\..*)", (r"\1",),
-    lambda c, name, w: [w.reshape(c.num_attention_heads, 3, -1, *w.shape[1:]).swapaxes(0, 1).reshape(w.shape)],
-    lambda c, name, parts: parts[0].reshape(3, c.num_attention_heads, -1, *parts[0].shape[1:]).swapaxes(0, 1)
-    .reshape(parts[0].shape))
+HEADWISE_QKV = Layout(r"(.*\.query_key_value\..*)", (r"\1",),
+                      lambda c, name, w: [regroup(w, c.num_attention_heads, 3)],
+                      lambda c, name, parts: regroup(parts[0], 3, c.num_attention_heads))
 
 
 def transposed(w):
-    return w.swapaxes(-1, -2) if w.ndim == 3 else w
+    return w.swapaxes(1, 2)
+
+
+def in_turns(parts):
+    """[n][rows] of both: a row of the one, a row of the other."""
+    return np.stack(parts, 2).reshape(len(parts[0]), -1, *parts[0].shape[2:])
 
 
 # gpt_oss: [n_in, n_out] for each expert, gate and up in turns; biases are [n_expert, n_out].
 INTERLEAVED_EXPERTS = (
     Layout(r"(.*\.experts)\.gate_up_proj", (r"\1.gate_proj.weight", r"\1.up_proj.weight"),
            lambda c, name, w: [transposed(w)[:, 0::2], transposed(w)[:, 1::2]],
-           lambda c, name, parts: transposed(np.stack(parts, 2).reshape(len(parts[0]), -1, parts[0].shape[-1]))),
+           lambda c, name, parts: transposed(in_turns(parts))),
     Layout(r"(.*\.experts)\.gate_up_proj_bias", (r"\1.gate_proj.bias", r"\1.up_proj.bias"),
-           lambda c, name, w: [w[:, 0::2], w[:, 1::2]],
-           lambda c, name, parts: np.stack(parts, 2).reshape(len(parts[0]), -1)),
+           lambda c, name, w: [w[:, 0::2], w[:, 1::2]], lambda c, name, parts: in_turns(parts)),
     Layout(r"(.*\.experts)\.down_proj", (r"\1.down_proj.weight",),
            lambda c, name, w: [transposed(w)], lambda c, name, parts: transposed(parts[0])),
     Layout(r"(.*\.experts)\.down_proj_bias", (r"\1.down_proj.bias",), same, lambda c, name, parts: parts[0]))
@@ -99,7 +108,7 @@ class Arch(NamedTuple):
     keys: dict             # attribute of the transformers configuration: key, or keys, behind "<name>."
     layouts: tuple = ()    # the first that matches a tensor's name counts
     implied: dict = {}     # attributes that follow from what was read; functions of the configuration so far
-    rope: str = "theta"    # what is written: "theta" and scaling (else 10000 is meant), "n_rot" (else head_dim)
+    rope: str = "theta"    # what is written: "theta", with scaling (else it is 10000), "n_rot" (else head_dim)
 
 
 COMMON = dict(max_position_embeddings="context_length", hidden_size="embedding_length",
@@ -116,8 +125,9 @@ NO_PAD = dict(pad_token_id=lambda c: None)  # where the class has a default that
 
 # by model_type; to add one, add a row
 ARCHS = {
-    "gpt2": Arch("gpt2", COMMON | dict(n_inner="feed_forward_length",
-                                       layer_norm_epsilon="attention.layer_norm_epsilon"), (TRANSPOSED,), rope=None),
+    "gpt2": Arch("gpt2", COMMON | dict(
+        n_inner="feed_forward_length", layer_norm_epsilon="attention.layer_norm_epsilon"),
+        (TRANSPOSED,), rope=None),
     "llama": Arch("llama", COMMON | FF | KV | HEAD | RMS | VOCAB, (ROTATED,), rope="n_rot theta"),
     "qwen2": Arch("qwen2", COMMON | FF | KV | RMS),
     "qwen3": Arch("qwen3", COMMON | FF | KV | HEAD | RMS),
@@ -148,7 +158,8 @@ ARCHS = {
         attention_multiplier="attention.scale", embedding_multiplier="embedding_scale",
         residual_multiplier="residual_scale", logits_scaling="logit_scale"), (ROTATED,), rope="n_rot theta"),
     "gpt_oss": Arch("gpt-oss", COMMON | FF | KV | RMS | HEAD | WINDOW | EXPERTS | dict(
-        intermediate_size=("feed_forward_length", "expert_feed_forward_length")), (*INTERLEAVED_EXPERTS, SINKS)),
+        intermediate_size=("feed_forward_length", "expert_feed_forward_length")),
+        (*INTERLEAVED_EXPERTS, SINKS)),
 }
 ARCHS["mistral"] = ARCHS["llama"]  # whose window llama.cpp does not write
 
@@ -233,7 +244,8 @@ def read_rope(get, tensors):
     if (n_rot := get("rope.dimension_count")) and get("attention.head_count"):
         width = get("attention.key_length", get("embedding_length") // get("attention.head_count"))
         rope.update(partial_rotary_factor=n_rot / width)
-    if local := get("rope.freq_base_swa"):
+    if get("general.architecture") == "gemma3":
+        local = get("rope.freq_base_swa", 10000.0)
         return dict(full_attention=rope, sliding_attention=dict(rope_type="default", rope_theta=local))
     return rope
 
@@ -271,7 +283,9 @@ def add_tokenizer(writer, folder, config, add_bos):
 
 
 def add_config(writer, arch, config, n_ctx):
-    absent = dict(n_inner=4 * config.hidden_size) | ({"sliding_window": 0} if arch.name == "phi3" else {})
+    absent = dict(n_inner=4 * config.hidden_size)
+    if arch.name == "phi3":  # by which llama.cpp tells some models from others
+        absent["sliding_window"] = 0
     for attribute, keys in arch.keys.items():
         value = getattr(config, attribute, None)
         value = absent.get(attribute) if value is None else value
@@ -286,8 +300,7 @@ def add_config(writer, arch, config, n_ctx):
 
 def stored_type(type_name, hf_name, gguf_tensor, w):
     """Vectors, positions, routers and the biases of experts stay in F32."""
-    small = w.ndim == 1 or ".wpe." in hf_name or "ffn_gate_inp" in gguf_tensor or gguf_tensor.endswith(".bias")
-    if small:
+    if w.ndim == 1 or ".wpe." in hf_name or "ffn_gate_inp" in gguf_tensor or gguf_tensor.endswith(".bias"):
         return TYPES["F32"]
     experts, rest = MIXTURES.get(type_name, (type_name, type_name))
     wanted = experts if "_exps." in gguf_tensor else rest
@@ -340,14 +353,16 @@ def read_config(reader):
         field = reader.fields.get(f"{name}.{key}") or reader.fields.get(key)
         return default if field is None else field.contents()
 
-    spec = {attribute: get(keys if isinstance(keys, str) else keys[0]) for attribute, keys in arch.keys.items()}
+    spec = {attribute: get(keys if isinstance(keys, str) else keys[0])
+            for attribute, keys in arch.keys.items()}
     spec = {k: v for k, v in spec.items() if v is not None and (k, v) != ("sliding_window", 0)}
     spec |= {k: value(spec) for k, value in arch.implied.items()}
     qkv_bias = not {"blk.0.attn_q.bias", "blk.0.attn_qkv.bias"}.isdisjoint(tensors)
     spec |= dict(vocab_size=int(tensors["token_embd.weight"].shape[1]),
                  tie_word_embeddings="output.weight" not in tensors, attn_implementation="eager",
                  attention_bias=qkv_bias, use_qkv_bias=qkv_bias, mlp_bias="blk.0.ffn_up.bias" in tensors,
-                 bos_token_id=get("tokenizer.ggml.bos_token_id"), eos_token_id=get("tokenizer.ggml.eos_token_id"))
+                 bos_token_id=get("tokenizer.ggml.bos_token_id"),
+                 eos_token_id=get("tokenizer.ggml.eos_token_id"))
     if arch.rope is not None:
         spec |= dict(rope_parameters=read_rope(get, tensors))
     return AutoConfig.for_model(model_type, **spec)
@@ -365,7 +380,8 @@ def load(path, dtype, config=None):
         if hf_name == "lm_head.weight" and config.tie_word_embeddings:
             continue
         layout, names = parts_of(arch, config, hf_name)
-        parts = [gguf.quants.dequantize(tensors[n].data, tensors[n].tensor_type).astype(np.float32) for n in names]
+        parts = [gguf.quants.dequantize(t.data, t.tensor_type).astype(np.float32)
+                 for t in (tensors[n] for n in names)]
         w.copy_(torch.from_numpy(np.ascontiguousarray(layout.back(config, hf_name, parts))))
     if "rope_freqs.weight" in tensors:
         rotary = model.model.rotary_emb
@@ -383,7 +399,7 @@ def main():
     parser.add_argument("--name", help="general.name")
     parser.add_argument("--license", help="general.license")
     parser.add_argument("--bos", action="store_true", help="texts begin with the BOS token")
-    parser.add_argument("--context", type=int, help="positions it was trained on, where config.json allows more")
+    parser.add_argument("--context", type=int, help="positions trained on, where config.json allows more")
     args = parser.parse_args()
     convert(args.folder, args.out, args.type, args.name, args.license, args.bos, args.context)
 

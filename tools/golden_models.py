@@ -44,9 +44,9 @@ def mistral(*sizes, **more):
 
 def gemma(architecture, model_type, n_embd, n_head, n_head_kv, n_ff, head_dim, **more):
     return common(architecture, model_type, hidden_size=n_embd, num_attention_heads=n_head,
-                  num_key_value_heads=n_head_kv, intermediate_size=n_ff, head_dim=head_dim, num_hidden_layers=2,
-                  hidden_activation="gelu_pytorch_tanh", rms_norm_eps=1e-3, max_position_embeddings=128,
-                  pad_token_id=0) | more
+                  num_key_value_heads=n_head_kv, intermediate_size=n_ff, head_dim=head_dim,
+                  num_hidden_layers=2, hidden_activation="gelu_pytorch_tanh", rms_norm_eps=1e-3,
+                  max_position_embeddings=128, pad_token_id=0) | more
 
 
 def gemma2(*sizes, **more):
@@ -102,7 +102,8 @@ def qwen3_moe(*sizes, **more):
 
 
 def mixtral(*sizes, **more):
-    return like_llama("MixtralForCausalLM", "mixtral", *sizes, num_local_experts=4, num_experts_per_tok=2, **more)
+    return like_llama("MixtralForCausalLM", "mixtral", *sizes, num_local_experts=4,
+                      num_experts_per_tok=2, **more)
 
 
 def gemma1(*sizes, **more):
@@ -127,7 +128,8 @@ def opt(n_embd, n_head, n_ff, **more):
 
 
 def stablelm(*sizes, **more):
-    return like_llama("StableLmForCausalLM", "stablelm", *sizes, rms_norm_eps=None, layer_norm_eps=1e-3, **more)
+    return like_llama("StableLmForCausalLM", "stablelm", *sizes, rms_norm_eps=None,
+                      layer_norm_eps=1e-3, **more)
 
 
 def starcoder2(*sizes, **more):
@@ -137,7 +139,8 @@ def starcoder2(*sizes, **more):
 
 def granite(*sizes, **more):
     return like_llama("GraniteForCausalLM", "granite", *sizes, **dict(
-        rms_norm_eps=0.02, embedding_multiplier=3.0, attention_multiplier=0.5, residual_multiplier=0.6, logits_scaling=1.5) | more)
+        rms_norm_eps=0.02, embedding_multiplier=3.0, attention_multiplier=0.5, residual_multiplier=0.6,
+        logits_scaling=1.5) | more)
 
 
 def old_rope(theta, scaling=None):
@@ -211,7 +214,8 @@ FOLDERS = {
     "mistral-nemo": (mistral(18, 4, 1, 20, head_dim=8, sliding_window=NULL, rope_parameters=None,
                              rope_theta=1e3), "F16", 60, 2, []),
     # Chunks of the attention are 256 positions: the window of the last rows begins in the one before.
-    "mistral-long": (mistral(12, 2, 1, 16, sliding_window=40, max_position_embeddings=512), "F16", 300, 7, []),
+    "mistral-long": (mistral(12, 2, 1, 16, sliding_window=40, max_position_embeddings=512),
+                     "F16", 300, 7, []),
 
     # Caps that bite; hidden_act counts for nothing beside hidden_activation; layers 0 and 2 slide.
     "gemma2-old": (gemma2(16, 4, 2, 22, 6, num_hidden_layers=3, hidden_act="silu", query_pre_attn_scalar=9,
@@ -227,21 +231,24 @@ FOLDERS = {
                           query_pre_attn_scalar=11, rope_theta=1e4, rope_local_base_freq=300.0,
                           rope_scaling=dict(factor=4.0, rope_type="linear"), attn_logit_softcapping=NULL,
                           final_logit_softcapping=NULL, torch_dtype="bfloat16"), "BF16", 60, 2, []),
-    "gemma3-new": (gemma3(18, 3, 1, 20, 8, sliding_window=12, layer_types=[FULL, SLIDING], attention_bias=False,
-                          query_pre_attn_scalar=8, final_logit_softcapping=8.0, use_bidirectional_attention=False,
+    "gemma3-new": (gemma3(18, 3, 1, 20, 8, sliding_window=12, layer_types=[FULL, SLIDING],
+                          attention_bias=False, query_pre_attn_scalar=8, final_logit_softcapping=8.0,
+                          use_bidirectional_attention=False,
                           rope_parameters={FULL: dict(rope_type="default", rope_theta=5e3),
                                            SLIDING: dict(rope_type="default", rope_theta=500.0)}),
                    "F16", 60, 2, []),
     # What stands in a text_config of the hub, beside a vision tower.
     "gemma3-nested": (gemma3_nested(16, 2, 1, 12, 8, num_hidden_layers=6, sliding_window=10,
-                                    query_pre_attn_scalar=8, rope_scaling=dict(factor=8.0, rope_type="linear")), "BF16", 60, 2,
-                      ["nested"]),
+                                    query_pre_attn_scalar=8,
+                                    rope_scaling=dict(factor=8.0, rope_type="linear")),
+                      "BF16", 60, 2, ["nested"]),
 
     "phi3-old": (phi3(16, 4, 4, 22, sliding_window=9, original_max_position_embeddings=128,
                       torch_dtype="bfloat16", **old_rope(1e3)), "BF16", 60, 2, []),
     "phi3-short": (phi3(16, 2, 1, 22, max_position_embeddings=4096, original_max_position_embeddings=1024,
                         partial_rotary_factor=0.5, sliding_window=2047, **old_rope(1e3, dict(
-                            type="longrope", short_factor=[1.1, 1.5], long_factor=[2.0, 5.0]))), "F16", 60, 2, []),
+                            type="longrope", short_factor=[1.1, 1.5], long_factor=[2.0, 5.0]))),
+                   "F16", 60, 2, []),
     "phi3-long": (phi3(18, 3, 1, 20, num_hidden_layers=1, head_dim=None, original_max_position_embeddings=32,
                        sliding_window=NULL, tie_word_embeddings=True, rope_parameters=dict(
                            rope_type="longrope", rope_theta=1e3, partial_rotary_factor=0.75,
@@ -275,7 +282,8 @@ FOLDERS = {
                               intermediate_size=20, activation_function="gelu"), "F32", 60, 2, ["bare"]),
 
     # A limit and a ramp that matter: its ends lie between whole numbers.
-    "gpt_oss-bf16": (gpt_oss(16, 4, 2, 10, 12, sliding_window=8, swiglu_limit=1.5, layer_types=[SLIDING, FULL],
+    "gpt_oss-bf16": (gpt_oss(16, 4, 2, 10, 12, sliding_window=8, swiglu_limit=1.5,
+                             layer_types=[SLIDING, FULL],
                              rope_parameters=dict(
                                  rope_type="yarn", rope_theta=150.0, factor=8.0, beta_fast=4.0, beta_slow=0.5,
                                  truncate=False, original_max_position_embeddings=64)), "BF16", 60, 2, []),
@@ -290,7 +298,8 @@ FOLDERS = {
     "qwen3_moe-old": (qwen3_moe(16, 2, 1, 30, head_dim=10, moe_intermediate_size=12, norm_topk_prob=True,
                                 sliding_window=NULL, use_sliding_window=False, max_window_layers=48,
                                 torch_dtype="bfloat16", **old_rope(1e3)), "BF16", 60, 2, []),
-    "qwen3_moe-unnormed": (qwen3_moe(18, 3, 1, 20, head_dim=8, moe_intermediate_size=10, norm_topk_prob=False),
+    "qwen3_moe-unnormed": (qwen3_moe(18, 3, 1, 20, head_dim=8, moe_intermediate_size=10,
+                                     norm_topk_prob=False),
                            "F16", 60, 2, []),
     "mixtral": (mixtral(16, 4, 2, 12, sliding_window=NULL, rope_parameters=None, rope_theta=1e3,
                         torch_dtype="bfloat16"), "BF16", 60, 2, []),
@@ -308,8 +317,9 @@ FOLDERS = {
     "phi-new": (phi(24, 3, 20, num_key_value_heads=1), "F32", 60, 2, []),
     "gptj-old": (gptj(16, 2, rotary_dim=4, n_inner=NULL, torch_dtype="float16"), "F16", 60, 2, ["masks"]),
     "gptj-new": (gptj(20, 2, rotary_dim=10, n_inner=18, activation_function="gelu"), "F32", 60, 2, ["bare"]),
-    "opt-old": (opt(16, 4, 20, do_layer_norm_before=True, torch_dtype="float16", _remove_final_layer_norm=False),
-                "F16", 60, 2, []),
+    "opt-old": (opt(16, 4, 20, do_layer_norm_before=True, torch_dtype="float16",
+                    _remove_final_layer_norm=False), "F16", 60, 2, []),
+    "opt-bare": (opt(18, 3, 20, prefix="</s>", activation_function="gelu"), "F32", 60, 2, ["bare"]),
     "stablelm-old": (stablelm(16, 2, 2, 20, partial_rotary_factor=0.5, use_qkv_bias=True, qk_layernorm=False,
                               use_parallel_residual=False, torch_dtype="float16", **old_rope(1e3)),
                      "F16", 60, 2, []),
@@ -317,12 +327,13 @@ FOLDERS = {
         rope_type="default", rope_theta=100.0)), "F16", 60, 2, []),
     "starcoder2-old": (starcoder2(16, 4, 2, 20, sliding_window=9, torch_dtype="float32", **old_rope(1e3)),
                        "BF16", 60, 2, []),
-    "starcoder2-new": (starcoder2(18, 3, 1, 20, sliding_window=NULL, use_bias=False, tie_word_embeddings=False),
-                       "F16", 60, 2, []),
+    "starcoder2-new": (starcoder2(18, 3, 1, 20, sliding_window=NULL, use_bias=False,
+                                  tie_word_embeddings=False), "F16", 60, 2, []),
     "granite-old": (granite(16, 4, 2, 20, attention_bias=False, mlp_bias=False, tie_word_embeddings=True,
                             torch_dtype="bfloat16", **old_rope(1e3)), "BF16", 60, 2, []),
-    "granite-new": (granite(18, 3, 1, 20, attention_bias=True, mlp_bias=True, logits_scaling=2, embedding_multiplier=1,
-                            attention_multiplier=0.5, residual_multiplier=1.5), "F16", 60, 2, []),
+    "granite-new": (granite(18, 3, 1, 20, attention_bias=True, mlp_bias=True, logits_scaling=2,
+                            embedding_multiplier=1, attention_multiplier=0.5, residual_multiplier=1.5),
+                    "F16", 60, 2, []),
 }
 
 FLOATS, QUANTS = ["F32", "F16", "BF16"], ["Q8_0", "Q4_0", "Q4_1"]
@@ -331,7 +342,8 @@ GGUF_TOKENS, GGUF_STRIDE = 60, 2
 GGUFS = {
     "gpt2": (gpt2(32, 4, 1, n_inner=96), ["F16", "Q4_0"]),
     "llama": (llama(32, 4, 2, 32, num_hidden_layers=1, head_dim=16, attention_bias=True,
-                    rope_parameters=dict(rope_type="llama3", rope_theta=5e3, **LLAMA3)), FLOATS + QUANTS + ["Q5_0", "Q5_1", "IQ4_NL"]),
+                    rope_parameters=dict(rope_type="llama3", rope_theta=5e3, **LLAMA3)),
+              FLOATS + QUANTS + ["Q5_0", "Q5_1", "IQ4_NL"]),
     "llama-wide": (llama(64, 8, 2, 96, tie_word_embeddings=True, rope_parameters=dict(
         rope_type="linear", rope_theta=1e4, factor=4.0)), QUANTS),
     # Blocks of 256 numbers want rows as wide; the others, of 32, have narrower blocks.
@@ -357,11 +369,12 @@ GGUFS = {
                        sliding_window=NULL, rope_parameters=dict(
                            rope_type="longrope", rope_theta=1e3, partial_rotary_factor=0.75,
                            short_factor=[1.0, 1.2, 1.3], long_factor=[1.5, 3.0, 4.0])), ["F32"]),
-    "smollm3": (smollm3(16, 2, 1, 16, num_hidden_layers=4), ["F16"]),
+    "smollm3-4": (smollm3(16, 2, 1, 16, num_hidden_layers=4), ["F16"]),
     "olmo2": (olmo2(18, 3, 1, 20), ["F16"]),
     "gptneox": (gpt_neox(24, 3, 30, rotary_pct=0.5), ["F16"]),
     "gptneox-sequential": (gpt_neox(32, 2, 32, rotary_pct=0.25, use_parallel_residual=False), ["Q8_0"]),
-    "qwen3moe": (qwen3_moe(16, 2, 1, 24, head_dim=10, moe_intermediate_size=12, norm_topk_prob=True), ["F16"]),
+    "qwen3moe": (qwen3_moe(16, 2, 1, 24, head_dim=10, moe_intermediate_size=12, norm_topk_prob=True),
+                 ["F16"]),
     "qwen3moe-q": (qwen3_moe(32, 2, 1, 64, head_dim=32, num_hidden_layers=1, moe_intermediate_size=32,
                              norm_topk_prob=True), ["Q8_0"]),
     "mixtral": (mixtral(16, 4, 2, 12, sliding_window=NULL), ["F16"]),

@@ -197,8 +197,8 @@ def write_shards(folder, weights):
 
 
 def mxfp4_parts(name, w):
-    """Experts [n_expert][n_in][n_out] as gpt-oss is released: [n_expert][n_out][n_in / 32][16] bytes, of which
-    byte k holds code 2k in its low half and 2k + 1 in its high one, and the blocks' scales."""
+    """Experts [n_expert][n_in][n_out] as gpt-oss is released: [n_expert][n_out][n_in / 32][16] bytes, of
+    which byte k holds code 2k in its low half and 2k + 1 in its high one, and the blocks' scales."""
     if w.ndim != 3 or ".experts." not in name:
         return [(name, w)]
     rows = np.ascontiguousarray(w.float().numpy().swapaxes(1, 2))
@@ -359,8 +359,10 @@ def make_ggufs(name):
 
 
 def write_cases():
-    lines = [f"{name} {ids_file(n_tokens, spec)} {name}/logits.npy {stride} {'quant' if 'mxfp4' in how else 'float'}"
-             for name, (spec, _, n_tokens, stride, how) in FOLDERS.items()]
+    lines = []
+    for name, (spec, _, n_tokens, stride, how) in FOLDERS.items():
+        kind = "quant" if "mxfp4" in how else "float"
+        lines.append(f"{name} {ids_file(n_tokens, spec)} {name}/logits.npy {stride} {kind}")
     for name, (spec, types) in GGUFS.items():
         for file, logits, kind in (gguf_files(name, t) for t in types):
             lines.append(f"{file} {ids_file(GGUF_TOKENS, spec)} {logits} {GGUF_STRIDE} {kind}")
