@@ -201,6 +201,8 @@ FOLDERS = {
     "qwen2-yarn-mscale": (qwen2(24, 2, 1, 20, rope_parameters=dict(
         rope_type="yarn", rope_theta=150.0, factor=8.0, beta_fast=4.0, beta_slow=0.5, truncate=False,
         mscale=1.5, mscale_all_dim=0.5, original_max_position_embeddings=64)), "BF16", 60, 2, []),
+    "qwen2-dynamic": (qwen2(15, 3, 1, 20, head_dim=8, max_position_embeddings=48, rope_parameters=dict(
+        rope_type="dynamic", rope_theta=1e3, factor=2.0)), "F16", 60, 2, []),
     "qwen3-old": (qwen3(18, 3, 1, 20, head_dim=10, attention_bias=False, tie_word_embeddings=True,
                         sliding_window=NULL, use_sliding_window=False, max_window_layers=28,
                         torch_dtype="bfloat16", **old_rope(1e3)), "BF16", 60, 2, []),
@@ -237,6 +239,9 @@ FOLDERS = {
                           rope_parameters={FULL: dict(rope_type="default", rope_theta=5e3),
                                            SLIDING: dict(rope_type="default", rope_theta=500.0)}),
                    "F16", 60, 2, []),
+    # Heads as wide as in the released models.
+    "gemma3-wide": (gemma3(12, 2, 1, 16, 256, num_hidden_layers=1, sliding_window=10, query_pre_attn_scalar=256,
+                           layer_types=[SLIDING]), "BF16", 60, 2, []),
     # What stands in a text_config of the hub, beside a vision tower.
     "gemma3-nested": (gemma3_nested(16, 2, 1, 12, 8, num_hidden_layers=6, sliding_window=10,
                                     query_pre_attn_scalar=8,
@@ -287,6 +292,9 @@ FOLDERS = {
                              rope_parameters=dict(
                                  rope_type="yarn", rope_theta=150.0, factor=8.0, beta_fast=4.0, beta_slow=0.5,
                                  truncate=False, original_max_position_embeddings=64)), "BF16", 60, 2, []),
+    # Rows over two chunks of the attention: a sink counts once.
+    "gpt_oss-long": (gpt_oss(12, 2, 1, 6, 8, sliding_window=40, max_position_embeddings=512,
+                             rope_parameters=dict(rope_type="default", rope_theta=1e3)), "BF16", 300, 7, []),
     "gpt_oss-mxfp4": (gpt_oss(32, 2, 1, 64, 16, sliding_window=11, experts_per_token=2, swiglu_limit=7.0,
                               initial_context_length=4096, max_position_embeddings=131072, rope_theta=150000,
                               rope_scaling=dict(beta_fast=32.0, beta_slow=1.0, factor=32.0, rope_type="yarn",
