@@ -25,13 +25,14 @@ static tg_status fill(tg_container *c, const char *path, tg_error *err)
     return tg_gguf_open(c, err);
 }
 
-tg_status tg_container_open(tg_container **container, const char *path, bool read, tg_error *err)
+/* `start` says what the container is before it is filled. */
+static tg_status open_as(tg_container **container, tg_container start, const char *path, tg_error *err)
 {
     *container = NULL;
     tg_container *c = tg_alloc(1, sizeof *c, "a container", err);
     if (!c)
         return TG_E_RESOURCE;
-    c->read = read;
+    *c = start;
     tg_error own = {0}; /* the readers count on a record, and on an empty one */
     tg_status status = fill(c, path, &own);
     if (status == TG_OK) {
@@ -42,10 +43,23 @@ tg_status tg_container_open(tg_container **container, const char *path, bool rea
     return tg_fail(err, status, NULL, "%s", own.message);
 }
 
+tg_status tg_container_open(tg_container **container, const char *path, bool read, tg_error *err)
+{
+    return open_as(container, (tg_container){.read = read}, path, err);
+}
+
+tg_status tg_container_open_part(tg_container **part, const tg_container *whole, const char *path, int number,
+                                 tg_error *err)
+{
+    return open_as(part, (tg_container){.read = whole->read, .part = number, .n_parts = whole->n_parts}, path, err);
+}
+
 void tg_container_free(tg_container *c)
 {
     if (!c)
         return;
+    for (int i = 1; c->parts && i < c->n_parts; i++)
+        tg_container_free(c->parts[i]);
     for (size_t i = 0; i < c->n_files; i++)
         tg_file_close(&c->files[i]);
     tg_free(c->tensors);

@@ -349,54 +349,6 @@ static tg_status read_tensors(reader *r, uint64_t n)
 
 /* ---- the file ----------------------------------------------------------------------------- */
 
-/* Puts into `out`, of `size` bytes, the names of the n parts that are not there. Parts are called
- * <prefix>-00001-of-00003.gguf. */
-static tg_status list_missing_parts(reader *r, int no, int n, char *out, size_t size)
-{
-    char suffix[32];
-    size_t n_path = strlen(r->c->path);
-    size_t n_suffix = (size_t)snprintf(suffix, sizeof suffix, "-%05d-of-%05d.gguf", no + 1, n);
-    if (n_path < n_suffix || strcmp(r->c->path + n_path - n_suffix, suffix) != 0) {
-        snprintf(out, size, "the other %d", n - 1);
-        return TG_OK;
-    }
-    char *path = tg_arena_string(r->c->arena, r->c->path, n_path, r->err);
-    if (!path)
-        return TG_E_RESOURCE;
-    char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
-    size_t used = 0;
-    for (int i = 0; i < n && used < size; i++) {
-        snprintf(path + n_path - n_suffix, n_suffix + 1, "-%05d-of-%05d.gguf", i + 1, n);
-        if (!tg_path_exists(path))
-            used += (size_t)snprintf(out + used, size - used, "%s%s", used ? ", " : "",
-                                     tg_quote_str(&r->quoted, name));
-    }
-    if (used == 0)
-        snprintf(out, size, "none, but parts are not joined here: merge them into one file");
-    else if (used >= size)
-        memcpy(out + size - 4, "...", 4);
-    return TG_OK;
-}
-
-/* A part of a split model is refused, since its tensors are not all here. */
-static tg_status check_split(reader *r)
-{
-    tg_container *c = r->c;
-    int64_t n = 1, no = 0;
-    if (tg_meta_int(c, "split.count", 0, TG_MAX_SHARDS, &n, r->err) == TG_META_BAD ||
-        tg_meta_int(c, "split.no", 0, TG_MAX_SHARDS - 1, &no, r->err) == TG_META_BAD)
-        return TG_E_MODEL;
-    if (n <= 1)
-        return TG_OK;
-    char missing[600];
-    tg_status status = list_missing_parts(r, (int)no, (int)n, missing, sizeof missing);
-    return status != TG_OK
-               ? status
-               : tg_fail(r->err, TG_E_MODEL, c->path,
-                         "part %" PRId64 " of %" PRId64 " of a split model (missing: %s)", no + 1,
-                         n, missing);
-}
-
 static tg_status check_magic(reader *r)
 {
     tg_container *c = r->c;
@@ -461,7 +413,7 @@ static tg_status read_file(reader *r)
     if (status == TG_OK)
         status = read_pairs(r, n_pairs);
     if (status == TG_OK)
-        status = check_split(r);
+        status = tg_gguf_check_split(c, r->err);
     return status == TG_OK ? read_tensors(r, n_tensors) : status;
 }
 
@@ -477,6 +429,8 @@ tg_status tg_gguf_open(tg_container *c, tg_error *err)
         return status;
     reader r = {.c = c, .in = tg_cursor_make(file->data, file->size), .err = err, .label = ""};
     status = read_file(&r);
+    if (status == TG_OK)
+        status = tg_gguf_join(c, err);
     return status == TG_OK ? tg_container_index(c, err) : status;
 }
 

@@ -40,6 +40,9 @@ struct tg_container {
     const tg_gguf_pair **in_order; /* as they stand in the file */
     size_t n_pairs;
 
+    int part, n_parts;      /* GGUF in parts: which one this is, and of how many; 0: the first, or whole */
+    tg_container **parts;   /* of the first: [n_parts], parts[0] NULL */
+
     const char *folder; /* Hugging Face */
     json_t *config;
 };
@@ -71,6 +74,11 @@ typedef struct tg_value {
 tg_status tg_gguf_open(tg_container *c, tg_error *err);
 bool tg_gguf_value(const tg_container *c, const char *key, tg_value *value);
 
+/* Refuses a part of a split model without the others, and one that is not the part it should be. */
+tg_status tg_gguf_check_split(tg_container *c, tg_error *err);
+/* Appends the tensors of the other parts. */
+tg_status tg_gguf_join(tg_container *c, tg_error *err);
+
 /* c->path is a folder, or a .safetensors file. */
 tg_status tg_hf_open(tg_container *c, tg_error *err);
 tg_meta tg_hf_value(const tg_container *c, const char *key, tg_value *value, tg_error *err);
@@ -80,6 +88,10 @@ tg_status tg_safetensors_read(tg_container *c, const tg_file *file, const char *
                               tg_error *err);
 
 /* ---- shared by them (container.c) --------------------------------------------------------- */
+
+/* Opens part `number` of `whole`. */
+tg_status tg_container_open_part(tg_container **part, const tg_container *whole, const char *path, int number,
+                                 tg_error *err);
 
 /* Makes room for the n files that will be added. */
 tg_status tg_container_room_files(tg_container *c, size_t n, tg_error *err);

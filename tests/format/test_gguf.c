@@ -497,9 +497,13 @@ static void m30_every_proper_prefix(void **state)
     bytes_free(&file);
 }
 
+/* With one tensor, called by its number. */
 static bytes split_part(uint32_t no, uint32_t count)
 {
-    gguf g = with_tensor();
+    const char name[2] = {(char)('a' + no), 0};
+    gguf g = gguf_new();
+    gguf_text(&g, "general.name", name);
+    gguf_tensor(&g, name, 2, ne_2x4, 0, eight, sizeof eight);
     gguf_uint(&g, "split.no", GGUF_U16, no);
     gguf_uint(&g, "split.count", GGUF_U16, count);
     gguf_uint(&g, "split.tensors.count", GGUF_I32, 3);
@@ -513,11 +517,43 @@ static void m33_part_of_a_split_model(void **state)
         "m-00002-of-00003.gguf", split_part(1, 3),
         "part 2 of 3 of a split model (missing: m-00001-of-00003.gguf, m-00003-of-00003.gguf)");
     refused_as("m-00001-of-00003.gguf", split_part(0, 3), "(missing: m-00003-of-00003.gguf)");
-    refused_as("m-00003-of-00003.gguf", split_part(2, 3), "merge them");
+    refused_as("m-00003-of-00003.gguf", split_part(2, 3), "part 3 of 3 of a split model: give the path of the first");
     refused_as("renamed.gguf", split_part(0, 3), "(missing: the other 2)");
     refused_as("n-00001-of-01024.gguf", split_part(0, 1024), "...");
     refused_as("n-00001-of-01025.gguf", split_part(0, 1025), "split.count (found 1025");
     tg_container_free(accepted_as("one-00001-of-00001.gguf", split_part(0, 1)));
+}
+
+static void parts_are_joined(void **state)
+{
+    (void)state;
+    for (uint32_t i = 3; i-- > 1;) {
+        char name[32];
+        snprintf(name, sizeof name, "p-%05u-of-00003.gguf", i + 1);
+        bytes b = split_part(i, 3);
+        scratch_write(name, b.data, b.n);
+        bytes_free(&b);
+    }
+    tg_container *c = accepted_as("p-00001-of-00003.gguf", split_part(0, 3));
+    const char *text;
+    size_t n;
+    assert_int_equal(tg_meta_string(c, "general.name", &text, &n, NULL), TG_META_FOUND);
+    assert_string_equal(text, "a");
+    assert_int_equal(tg_container_n_tensors(c), 3);
+    for (char name[2] = "a"; name[0] <= 'c'; name[0]++) {
+        const tg_tensor *t = tg_container_tensor(c, name);
+        assert_non_null(t);
+        assert_memory_equal(t->data, eight, sizeof eight);
+    }
+    assert_non_null(strstr(tg_container_tensor(c, "b")->file, "p-00002-of-00003.gguf"));
+    tg_container_free(c);
+
+    bytes b = split_part(2, 3); /* a part under another's name, one twice, and one that is broken */
+    scratch_write("p-00002-of-00003.gguf", b.data, b.n);
+    refused_as("p-00001-of-00003.gguf", split_part(0, 3), "p-00002-of-00003.gguf: found part 3 of 3, wanted part 2 of 3");
+    scratch_write("p-00002-of-00003.gguf", b.data, b.n - 1);
+    bytes_free(&b);
+    refused_as("p-00001-of-00003.gguf", split_part(0, 3), "p-00002-of-00003.gguf: ");
 }
 
 static void a01_both_versions_and_any_keys(void **state)
@@ -785,6 +821,7 @@ int main(void)
         cmocka_unit_test(m29_overlap),
         cmocka_unit_test(m30_every_proper_prefix),
         cmocka_unit_test(m33_part_of_a_split_model),
+        cmocka_unit_test(parts_are_joined),
         cmocka_unit_test(a01_both_versions_and_any_keys),
         cmocka_unit_test(a02_any_integer_width),
         cmocka_unit_test(a03_alignments),
