@@ -3,7 +3,9 @@
 had. Needs numpy and gguf (PyPI).
 
     tools/make-shape.py build/models/gpt2-f32.gguf F32
-    tools/make-shape.py build/models/gpt2-q8_0.gguf Q8_0
+    tools/make-shape.py build/models/gpt2-q4_k.gguf Q4_K
+
+Of types that the package cannot encode the blocks are random, with scales that make numbers of the same size.
 """
 import argparse
 
@@ -11,6 +13,10 @@ import gguf
 import numpy as np
 
 N_LAYER, N_EMBD, N_HEAD, N_FF, N_CTX, N_VOCAB = 12, 768, 12, 3072, 1024, 50257
+# Where blocks have their scale (a half) and, with some, what multiplies minima.
+SCALES = {"Q2_K": (80, 82), "Q3_K": (108,), "Q4_K": (0, 2), "Q5_K": (0, 2), "Q6_K": (208,), "IQ4_NL": (0,),
+          "IQ4_XS": (0,)}
+ENCODED = ["F32", "Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q8_0", "MXFP4"]
 
 
 def byte_letters():
@@ -41,6 +47,29 @@ def tensors():
     yield "output_norm", (N_EMBD,), None
 
 
+def random_blocks(rng, kind, n, spread):
+    """n numbers of about that spread, their mean about 0."""
+    columns, block_bytes = gguf.GGML_QUANT_SIZES[kind]
+    raw = rng.integers(0, 256, (n // columns, block_bytes), dtype=np.uint8)
+    places = SCALES[kind.name]
+
+    def scaled(blocks, *scales):
+        for at, x in zip(places, scales):
+            blocks[:, at : at + 2] = np.frombuffer(np.float16(x).tobytes(), np.uint8)
+        return gguf.quants.dequantize(blocks, kind)
+
+    sample = raw[:256].copy()
+    scales = [1.0] if len(places) == 1 else [1.0, scaled(sample, 1, 0).mean() / -scaled(sample, 0, 1).mean()]
+    scaled(raw, *(spread / scaled(sample, *scales).std() * np.array(scales)))
+    return raw
+
+
+def encoded(rng, kind, data):
+    if kind.name in SCALES:
+        return random_blocks(rng, kind, data.size, data.std()).reshape(data.shape[0], -1)
+    return gguf.quants.quantize(data, kind)
+
+
 def write(path, type_name):
     rng = np.random.default_rng(1)
     kind = gguf.GGMLQuantizationType[type_name]
@@ -66,7 +95,7 @@ def write(path, type_name):
         if type_name == "F32" or data.ndim == 1 or name.startswith("position"):
             out.add_tensor(name, data)
         else:
-            out.add_tensor(name, gguf.quants.quantize(data, kind), raw_dtype=kind)
+            out.add_tensor(name, encoded(rng, kind, data), raw_dtype=kind)
 
     for name, shape, spread in tensors():
         if spread is None:
@@ -88,6 +117,6 @@ def write(path, type_name):
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("path")
-    parser.add_argument("type", choices=["F32", "Q8_0"])
+    parser.add_argument("type", choices=ENCODED + list(SCALES))
     args = parser.parse_args()
     write(args.path, args.type)

@@ -28,11 +28,11 @@ VEC_MANY void unpack_some(const int type, const int n, const uint8_t *p, const u
     const enum form form = shape_of[type].form;
     const int group = n < shape_of[type].group ? n : shape_of[type].group;
     kept k;
-    fetch(ahead, TG_PANEL * bytes_of(type, n));
     take_head(type, p, stride, &k);
     for (int g = 0; g < n / group; g++)
         VEC_UNROLL for (int i = 0; i < group; i++, out++) {
             taken w;
+            fetch(ahead + bytes_of(type, g * group + i, TG_PANEL), bytes_of(type, 1, TG_PANEL));
             take(type, g, i, group, p, stride, &k, &w);
             for (int j = 0; j < 8; j++)
                 vi_store(out->code[j], w.code[j]);
@@ -50,14 +50,14 @@ VEC_MANY void unpack(const int type, const uint8_t *rows, size_t row_bytes, cons
     const int n = whole_of(type);
     for (; n_blocks >= n; n_blocks -= n, out += n) {
         unpack_some(type, n, rows, ahead, row_bytes, out);
-        rows += bytes_of(type, n);
-        ahead += TG_PANEL * bytes_of(type, n);
+        rows += bytes_of(type, n, 1);
+        ahead += bytes_of(type, n, TG_PANEL);
     }
     if (n == 4)
         for (; n_blocks; n_blocks--, out++) {
             unpack_some(type, 1, rows, ahead, row_bytes, out);
-            rows += bytes_of(type, 1);
-            ahead += TG_PANEL * bytes_of(type, 1);
+            rows += bytes_of(type, 1, 1);
+            ahead += bytes_of(type, 1, TG_PANEL);
         }
 }
 
@@ -115,18 +115,19 @@ VEC_MANY void fused_some(const int type, const int R, const int n, const uint8_t
     const enum form form = shape_of[type].form;
     const int group = n < shape_of[type].group ? n : shape_of[type].group;
     kept k;
-    fetch(ahead, TG_PANEL * bytes_of(type, n));
     take_head(type, p, stride, &k);
     for (int g = 0; g < n / group; g++)
         VEC_UNROLL for (int i = 0; i < group; i++, x++) {
             taken w;
+            fetch(ahead + bytes_of(type, g * group + i, TG_PANEL), bytes_of(type, 1, TG_PANEL));
             take(type, g, i, group, p, stride, &k, &w);
             for (int r = 0; r < R; r++) {
                 const tg_q8 *a = x + (size_t)r * (size_t)n_blocks;
                 /* two chains, since one of eight would wait for itself; integers add in any order */
-                vi sum[2] = {without_offset(form, a, 0), has_halves(form) ? without_offset(form, a, 1) : vi_set1(0)};
-                for (int j = 0; j < 8; j++)
-                    sum[j / 4] = vi_dot4(sum[j / 4], w.code[j], a->q + 4 * j, form != LESS128);
+                vi sum[2] = {without_offset(form, a, 0),
+                             has_halves(form) ? without_offset(form, a, 1) : vi_set1(0)};
+                for (int h = 0; h < 2; h++)
+                    sum[h] = vi_dot(sum[h], w.code + 4 * h, a->q + 16 * h, 4, largest(form));
                 if (!has_halves(form))
                     sum[0] = vi_add(sum[0], sum[1]);
                 for (int h = 0; h <= has_halves(form); h++)
@@ -146,14 +147,14 @@ VEC_MANY void fused(const int type, const int R, const uint8_t *rows, size_t row
         acc[r] = vf_zero();
     for (; b + n <= n_blocks; b += n) {
         fused_some(type, R, n, rows, ahead, row_bytes, x + b, n_blocks, acc);
-        rows += bytes_of(type, n);
-        ahead += TG_PANEL * bytes_of(type, n);
+        rows += bytes_of(type, n, 1);
+        ahead += bytes_of(type, n, TG_PANEL);
     }
     if (n == 4)
         for (; b < n_blocks; b++) {
             fused_some(type, R, 1, rows, ahead, row_bytes, x + b, n_blocks, acc);
-            rows += bytes_of(type, 1);
-            ahead += TG_PANEL * bytes_of(type, 1);
+            rows += bytes_of(type, 1, 1);
+            ahead += bytes_of(type, 1, TG_PANEL);
         }
     for (int r = 0; r < R; r++)
         put(p, r, first_out, n_valid, acc[r]);
@@ -164,6 +165,7 @@ VEC_MANY void tile(const enum form form, const int R, const tg_panel_block *pane
               int n_blocks, const tg_product *p, int first_out, int n_valid)
 {
     const int chain = has_halves(form) ? 4 : 8; /* vectors of codes under one scale */
+    const int run = vi_dot_run(largest(form)) < chain ? vi_dot_run(largest(form)) : chain;
     vf acc[TILE_ROWS_MOST][TG_PANELS];
     for (int r = 0; r < R; r++)
         for (int i = 0; i < TG_PANELS; i++)
@@ -176,20 +178,21 @@ VEC_MANY void tile(const enum form form, const int R, const tg_panel_block *pane
             for (int r = 0; r < R; r++)
                 for (int i = 0; i < TG_PANELS; i++)
                     sum[r][i] = without_offset(form, x + (size_t)r * (size_t)n_blocks, h);
-            for (int j = h * chain; j < (h + 1) * chain; j++) {
-                vi code[TG_PANELS];
+            for (int j = h * chain; j < (h + 1) * chain; j += run) {
+                vi code[TG_PANELS][8];
                 for (int i = 0; i < TG_PANELS; i++)
-                    code[i] = vi_load(w[i]->code[j]);
+                    for (int k = 0; k < run; k++)
+                        code[i][k] = vi_load(w[i]->code[j + k]);
                 for (int r = 0; r < R; r++)
                     for (int i = 0; i < TG_PANELS; i++)
-                        sum[r][i] = vi_dot4(sum[r][i], code[i], x[(size_t)r * (size_t)n_blocks].q + 4 * j,
-                                            form != LESS128);
+                        sum[r][i] = vi_dot(sum[r][i], code[i], x[(size_t)r * (size_t)n_blocks].q + 4 * j, run,
+                                           largest(form));
             }
             for (int i = 0; i < TG_PANELS; i++) {
                 vf scale = vf_load(w[i]->scale[h]), min = has_min(form) ? vf_load(w[i]->min[h]) : scale;
                 for (int r = 0; r < R; r++)
-                    acc[r][i] = add_block(form, acc[r][i], sum[r][i], scale, min, x + (size_t)r * (size_t)n_blocks,
-                                          h);
+                    acc[r][i] = add_block(form, acc[r][i], sum[r][i], scale, min,
+                                          x + (size_t)r * (size_t)n_blocks, h);
             }
         }
     }
@@ -308,24 +311,6 @@ static void dot(const float *const w[4], int n_w, const uint8_t *ahead, size_t s
             dot_tile(w + i, 1, ahead, 0, x, r, 1, n_in, p, first_out + i);
 }
 
-/* ---- rows to float32 ------------------------------------------------------------------------- */
-
-static void f16_to_f32(const void *row, float *out, size_t n)
-{
-    size_t i = 0;
-    for (; i + 16 <= n; i += 16)
-        vf_store(out + i, vf_load_f16((const uint16_t *)row + i));
-    tg_dtypes[TG_F16].to_f32((const uint8_t *)row + 2 * i, out + i, n - i);
-}
-
-static void bf16_to_f32(const void *row, float *out, size_t n)
-{
-    size_t i = 0;
-    for (; i + 16 <= n; i += 16)
-        vf_store(out + i, vf_load_bf16((const uint16_t *)row + i));
-    tg_dtypes[TG_BF16].to_f32((const uint8_t *)row + 2 * i, out + i, n - i);
-}
-
 /* ---- activations ------------------------------------------------------------------------------ */
 
 static void quantize(const float *x, int n, tg_q8 *out)
@@ -365,7 +350,6 @@ const tg_matmul_kernels TG_ISA_SYMBOL(tg_matmul_kernels) = {
     .fused = {EACH_TYPE(FUSED_ROW)},
     .unpack = {EACH_TYPE(UNPACK_ROW)},
     .panels = {EACH_TYPE(PANELS_ROW)},
-    .to_f32 = {[TG_F16] = f16_to_f32, [TG_BF16] = bf16_to_f32},
     .dot = dot,
     .quantize = quantize,
 };

@@ -27,7 +27,8 @@ void tg_iq4_xs_to_f32(const void *row, float *out, size_t n)
 {
     for (const tg_block_iq4_xs *b = row; n; n -= 256, b++)
         for (size_t part = 0; part < 8; part++, out += 32) {
-            int low = b->scale[part / 2] >> part % 2 * 4 & 15, high = b->scale_high[part / 4] >> part % 4 * 2 & 3;
+            int low = b->scale[part / 2] >> part % 2 * 4 & 15;
+            int high = b->scale_high[part / 4] >> part % 4 * 2 & 3;
             decode(b->q + 16 * part, tg_half_at(b->d) * (float)((low | high << 4) - 32), tg_iq4_values, out);
         }
 }

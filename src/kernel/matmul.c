@@ -5,10 +5,12 @@
 
 #include "base/memory.h"
 #include "kernel/blas.h"
+#include "kernel/blocks.h"
 #include "kernel/isa.h"
 #include "kernel/vector.h"
 
 TG_ISA_DECLARE(tg_matmul_kernels, tg_matmul_kernels);
+TG_ISA_DECLARE(tg_decoders, tg_decoders);
 
 enum {
     BLAS_ROWS_MIN = 64, /* fewer rows never go to BLAS */
@@ -31,22 +33,22 @@ void tg_quantize_row(const float *x, int n, tg_q8 *out)
     kernels()->quantize(x, n, out);
 }
 
-static void row_to_f32(const tg_matmul_kernels *k, const tg_dtype *type, const void *row, float *out,
-                       int n)
+static void row_to_f32(const tg_dtype *type, const void *row, float *out, int n)
 {
-    void (*decode)(const void *, float *, size_t) = k->to_f32[type->type];
+    void (*decode)(const void *, float *, size_t) = TG_ISA_PICK(tg_decoders)->to_f32[type->type];
     (decode ? decode : type->to_f32)(row, out, (size_t)n);
 }
 
 void tg_matrix_row(const tg_matrix *w, int i, float *out)
 {
-    row_to_f32(kernels(), w->type, w->data + (size_t)i * w->row_bytes, out, w->n_in);
+    row_to_f32(w->type, w->data + (size_t)i * w->row_bytes, out, w->n_in);
 }
 
+/* A copy of a panel's rows is largest in Q8_0. */
 size_t tg_matmul_scratch_bytes(int n_in_max)
 {
     size_t n = (size_t)n_in_max;
-    size_t panel = (n / 32 + 1) * (TG_PANELS * sizeof(tg_panel_block) + (size_t)TG_PANEL * 34);
+    size_t panel = (n / 32 + 1) * (TG_PANELS * sizeof(tg_panel_block) + TG_PANEL * sizeof(tg_block_q8_0));
     size_t rows = 4 * n * sizeof(float);
     size_t blas = BLAS_OUT * n * sizeof(float);
     size_t most = panel > rows ? panel : rows;
@@ -112,13 +114,22 @@ static void make_plan(plan *pl, const tg_worker *w, const tg_matmul_job *job, tg
 
 /* ---- what to fetch ahead ---------------------------------------------------------------------------- */
 
-/* Far enough ahead for memory, and not so far that it is gone from the first-level cache. */
-enum { AHEAD = 16384 };
+/* How far ahead: enough for memory to answer, and not so far that it is gone from the first-level cache. Panels are
+ * walked through by columns, so that the last rows of the next one are wanted at once when this one is done:
+ * where a panel is large, what is fetched must have got beyond the next. */
+enum { AHEAD_LEAST = 16384, AHEAD_OF_PANEL = 4096 };
 
-/* The share's weights of a product, and what the thread reads behind them: AHEAD bytes, the second half of
+static size_t ahead_for(const tg_matrix *m)
+{
+    size_t panel = TG_PANEL * m->row_bytes + AHEAD_OF_PANEL;
+    return m->type->block > 1 && panel > AHEAD_LEAST ? panel : AHEAD_LEAST;
+}
+
+/* The share's weights of a product, and what the thread reads behind them: `ahead` bytes, the second half of
  * them elsewhere when it will read two products by turns. */
 typedef struct stream {
     const uint8_t *end, *behind, *behind_too;
+    size_t ahead;
 } stream;
 
 static int row_of_part(const plan *pl, int product, size_t part)
@@ -155,8 +166,9 @@ static void make_streams(const plan *pl, const plan *next, stream s[TG_PRODUCTS_
         const cut *c = &pl->cut[i];
         size_t end = pl->share_end < c->end ? pl->share_end : c->end;
         s[i].end = end > c->first ? weights_at(pl, i, end) : NULL;
+        s[i].ahead = ahead_for(pl->job->product[i].w);
         if (pl->job->then) {
-            s[i].behind = start ? start + i * AHEAD : NULL;
+            s[i].behind = start ? start + (size_t)i * s[i].ahead : NULL;
             s[i].behind_too = NULL;
         } else if (end < pl->share_end) {
             s[i].behind = pl->job->product[i + 1].w->data;
@@ -171,10 +183,10 @@ static void make_streams(const plan *pl, const plan *next, stream s[TG_PRODUCTS_
 /* What to fetch while `at` is worked on. */
 static const uint8_t *ahead_of(const stream *s, const uint8_t *at)
 {
-    if (!s->behind || at >= s->end || s->end - at > AHEAD)
-        return at + AHEAD;
-    size_t over = (size_t)(AHEAD - (s->end - at));
-    return s->behind_too && over >= AHEAD / 2 ? s->behind_too + (over - AHEAD / 2) : s->behind + over;
+    if (!s->behind || at >= s->end || (size_t)(s->end - at) > s->ahead)
+        return at + s->ahead;
+    size_t over = s->ahead - (size_t)(s->end - at), half = s->ahead / 2;
+    return s->behind_too && over >= half ? s->behind_too + (over - half) : s->behind + over;
 }
 
 /* ---- parts of a product ----------------------------------------------------------------------- */
@@ -240,7 +252,7 @@ static void float_part(const part *t)
                 rows[i] = (const float *)(const void *)src;
             } else {
                 float *dst = (float *)t->w->scratch + (size_t)i * (size_t)m->n_in;
-                row_to_f32(k, m->type, src, dst, m->n_in);
+                row_to_f32(m->type, src, dst, m->n_in);
                 rows[i] = dst;
             }
         }
@@ -251,7 +263,6 @@ static void float_part(const part *t)
 /* n outputs from `first` on, BLAS_OUT at most, by BLAS_ROWS rows at most. */
 static void blas_outputs(const part *t, int first, int n)
 {
-    const tg_matmul_kernels *k = kernels();
     const tg_matrix *m = t->p->w;
     size_t n_in = (size_t)m->n_in;
     float *decoded = t->w->scratch, *out = t->p->out + (size_t)t->row * t->p->out_stride + first;
@@ -261,7 +272,7 @@ static void blas_outputs(const part *t, int first, int n)
         weights = (const float *)(const void *)src;
     else
         for (int i = 0; i < n; i++)
-            row_to_f32(k, m->type, src + (size_t)i * m->row_bytes, decoded + (size_t)i * n_in, m->n_in);
+            row_to_f32(m->type, src + (size_t)i * m->row_bytes, decoded + (size_t)i * n_in, m->n_in);
     tg_blas_gemm(t->n_rows, n, m->n_in, t->x->f + (size_t)t->row * n_in, n_in, weights, n_in, t->p->add, out,
                  t->p->out_stride);
     for (int r = 0; m->bias && r < t->n_rows; r++, out += t->p->out_stride)

@@ -110,12 +110,16 @@ typedef struct tg_matmul_kernels {
                                   tg_panel_block *out);
     void (*panels[TG_TYPE_COUNT])(const tg_panel_block *panels, const tg_q8 *x, int n, int n_blocks,
                                   const tg_product *p, int first_out, int n_valid);
-    void (*to_f32[TG_TYPE_COUNT])(const void *row, float *out, size_t n); /* as tg_dtype's, faster */
     /* out[r][o] for n_w (at most 4) weight rows and n rows of activations, all float32. For every 16 columns
      * `step` bytes are fetched from `ahead` on. */
     void (*dot)(const float *const w[4], int n_w, const uint8_t *ahead, size_t step, const float *x, int n,
                 int n_in, const tg_product *p, int first_out);
     void (*quantize)(const float *x, int n, tg_q8 *out);
 } tg_matmul_kernels;
+
+/* As tg_dtype's, faster (body_decode.c); NULL where that one serves. */
+typedef struct tg_decoders {
+    void (*to_f32[TG_TYPE_COUNT])(const void *row, float *out, size_t n);
+} tg_decoders;
 
 #endif

@@ -1,4 +1,5 @@
-/* take.h - blocks of 16 weight rows, one in each lane, from the file's layout into registers; for body_matmul.c.
+/* take.h - blocks of 16 weight rows, one in each lane, from the file's layout into registers, for
+ * body_matmul.c.
  *
  * A row's bytes are loaded 16 at a time and transposed, so that a vector has the same four bytes of 16 rows.
  * Nothing outside a block is read: its last bytes are reached by loads that end with it.
@@ -35,8 +36,14 @@ VEC bool has_min(const enum form form)
     return form == MIN || form == MIN_HALVES;
 }
 
-/* Type, its block, the columns of that, how many times 32 columns are a group: taken together, so that nothing is
- * loaded twice; form. */
+/* The largest code. */
+VEC int largest(const enum form form)
+{
+    return form == LESS8 ? 15 : form == LESS128 ? 255 : form == LESS32_HALVES ? 63 : form == MIN_HALVES ? 3 : 31;
+}
+
+/* Type, its block, the columns of that, how many times 32 columns are a group (taken together, so that nothing
+ * is loaded twice), form. */
 #define EACH_TYPE(X)                                                                                         \
     X(Q8_0, q8_0, 32, 1, LESS128)                                                                            \
     X(Q4_0, q4_0, 32, 1, LESS8)                                                                              \
@@ -62,16 +69,16 @@ static const struct {
 #undef SHAPE
 };
 
-/* How many times 32 columns follow each other before a row is aligned again as it was at its start. */
+/* How many times 32 columns are worked on in one go: those of a block of 256, or of a group. */
 VEC int whole_of(const int type)
 {
     return shape_of[type].columns == 256 ? 8 : shape_of[type].group;
 }
 
-/* Bytes of n times 32 columns in a row. */
-VEC size_t bytes_of(const int type, const int n)
+/* Bytes of n times 32 columns in `rows` rows. */
+VEC size_t bytes_of(const int type, const int n, const int rows)
 {
-    return (size_t)n * 32 / (size_t)shape_of[type].columns * shape_of[type].bytes;
+    return (size_t)(rows * n * 32) * shape_of[type].bytes / (size_t)shape_of[type].columns;
 }
 
 /* What is kept of a block of 256 columns, or of a group. */
@@ -98,12 +105,7 @@ VEC vf byte(vi a, const int i)
     return vf_from_int(vi_and(vi_shr(a, 8 * i), vi_set1(255)));
 }
 
-VEC vf low_f16(vi a)
-{
-    return vf_from_low_f16(a);
-}
-
-VEC vf high_f16(vi a)
+VEC vf from_high_f16(vi a)
 {
     return vf_from_low_f16(vi_shr16(a));
 }
@@ -146,14 +148,14 @@ VEC_MANY void take_q4_0(const uint8_t *p, size_t stride, taken *out)
     vi raw[4];
     vi_rows16(p + offsetof(tg_block_q4_0, q), stride, raw);
     halves(raw, out->code);
-    out->scale[0] = low_f16(vi_first16(p, stride));
+    out->scale[0] = vf_from_low_f16(vi_first16(p, stride));
 }
 
 VEC void words_q4_1(const vi word[5], taken *out)
 {
     halves(word + 1, out->code);
-    out->scale[0] = low_f16(word[0]);
-    out->min[0] = high_f16(word[0]);
+    out->scale[0] = vf_from_low_f16(word[0]);
+    out->min[0] = from_high_f16(word[0]);
 }
 
 /* One block of several: four are five times 16 bytes. */
@@ -177,7 +179,7 @@ VEC_MANY void take_q8_0(const uint8_t *p, size_t stride, taken *out)
     rows32(p + offsetof(tg_block_q8_0, q), stride, out->code);
     for (int j = 0; j < 8; j++)
         out->code[j] = vi_xor(out->code[j], bytes(128));
-    out->scale[0] = low_f16(vi_first16(p, stride));
+    out->scale[0] = vf_from_low_f16(vi_first16(p, stride));
 }
 
 /* Bit c of `high` becomes bit 4 of column c: by a product that sets four copies of four bits 7 apart. */
@@ -196,7 +198,7 @@ VEC_MANY void take_q5_0(const uint8_t *p, size_t stride, taken *out)
     vi_rows16(p + offsetof(tg_block_q5_0, q), stride, raw);
     halves(raw, out->code);
     fifth_bits(vi_or(vi_shr16(head[0]), vi_shl16(head[1])), out->code);
-    out->scale[0] = low_f16(head[0]);
+    out->scale[0] = vf_from_low_f16(head[0]);
 }
 
 VEC_MANY void take_q5_1(const uint8_t *p, size_t stride, taken *out)
@@ -206,8 +208,8 @@ VEC_MANY void take_q5_1(const uint8_t *p, size_t stride, taken *out)
     vi_rows16(p + offsetof(tg_block_q5_1, q), stride, raw);
     halves(raw, out->code);
     fifth_bits(head[1], out->code);
-    out->scale[0] = low_f16(head[0]);
-    out->min[0] = high_f16(head[0]);
+    out->scale[0] = vf_from_low_f16(head[0]);
+    out->min[0] = from_high_f16(head[0]);
 }
 
 VEC_MANY void take_iq4_nl(const uint8_t *p, size_t stride, taken *out)
@@ -245,8 +247,8 @@ VEC_MANY void head_q2_k(const uint8_t *p, size_t stride, kept *k)
         scale[i] = bits(packed[i], 0, 0, 15);
         min[i] = bits(packed[i], 4, 0, 15);
     }
-    scales_of_16(scale, 0.0f, low_f16(tail[3]), k->scale);
-    scales_of_16(min, 0.0f, negative(high_f16(tail[3])), k->min);
+    scales_of_16(scale, 0.0f, vf_from_low_f16(tail[3]), k->scale);
+    scales_of_16(min, 0.0f, negative(from_high_f16(tail[3])), k->min);
 }
 
 VEC_MANY void take_q2_k(int g, const int i, const uint8_t *p, size_t stride, kept *k, taken *out)
@@ -265,7 +267,7 @@ VEC_MANY void head_q3_k(const uint8_t *p, size_t stride, kept *k)
     vi_rows16(p + sizeof(tg_block_q3_k) - 16, stride, tail);
     for (int i = 0; i < 4; i++)
         scale[i] = vi_or(bits(packed[1 + i % 2], i / 2 * 4, 0, 15), bits(packed[3], 2 * i, 4, 48));
-    scales_of_16(scale, 32.0f, vf_mul(high_f16(tail[3]), vf_set1(0.125f)), k->scale);
+    scales_of_16(scale, 32.0f, vf_mul(from_high_f16(tail[3]), vf_set1(0.125f)), k->scale);
     rows32(p + offsetof(tg_block_q3_k, high), stride, k->high);
 }
 
@@ -285,7 +287,7 @@ VEC_MANY void head_q4_k(const uint8_t *p, size_t stride, kept *k)
 {
     vi head[4];
     vi_rows16(p, stride, head);
-    vf d = low_f16(head[0]), m = negative(high_f16(head[0]));
+    vf d = vf_from_low_f16(head[0]), m = negative(from_high_f16(head[0]));
     vi scale[2] = {bits(head[1], 0, 0, 63), vi_or(bits(head[3], 0, 0, 15), bits(head[1], 6, 4, 48))};
     vi min[2] = {bits(head[2], 0, 0, 63), vi_or(bits(head[3], 4, 0, 15), bits(head[2], 6, 4, 48))};
     for (int i = 0; i < 8; i++) {
@@ -326,7 +328,7 @@ VEC_MANY void head_q6_k(const uint8_t *p, size_t stride, kept *k)
     vi_rows16(p + sizeof(tg_block_q6_k) - 16, stride, tail);
     for (int i = 0; i < 4; i++)
         scale[i] = vi_xor(scale[i], bytes(128)); /* signed bytes, 128 added */
-    scales_of_16(scale, 128.0f, high_f16(tail[3]), k->scale);
+    scales_of_16(scale, 128.0f, from_high_f16(tail[3]), k->scale);
 }
 
 VEC_MANY void take_q6_k(int g, const int i, const uint8_t *p, size_t stride, kept *k, taken *out)
@@ -344,9 +346,10 @@ VEC_MANY void head_iq4_xs(const uint8_t *p, size_t stride, kept *k)
 {
     vi head[4];
     vi_rows16(p, stride, head);
-    vf d = low_f16(head[0]);
+    vf d = vf_from_low_f16(head[0]);
     for (int i = 0; i < 8; i++) {
-        vi low = vi_and(vi_shr(head[1], 4 * i), vi_set1(15)), high = vi_and(vi_shr(head[0], 16 + 2 * i), vi_set1(3));
+        vi low = vi_and(vi_shr(head[1], 4 * i), vi_set1(15));
+        vi high = vi_and(vi_shr(head[0], 16 + 2 * i), vi_set1(3));
         k->scale[i][0] = vf_mul(d, vf_sub(vf_from_int(vi_or(low, vi_shl(high, 4))), vf_set1(32.0f)));
     }
 }
@@ -389,7 +392,8 @@ VEC_MANY void take_head(const int type, const uint8_t *p, size_t stride, kept *k
 }
 
 /* 32 columns: the i-th of the n in group g of the block at p; groups come in ascending order. */
-VEC_MANY void take(const int type, int g, const int i, const int n, const uint8_t *p, size_t stride, kept *k, taken *out)
+VEC_MANY void take(const int type, int g, const int i, const int n, const uint8_t *p, size_t stride, kept *k,
+                   taken *out)
 {
     switch (type) {
     case TG_Q8_0:

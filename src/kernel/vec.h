@@ -99,6 +99,7 @@ VEC void vi_store_s8(int8_t *p, vi a) { _mm_storeu_si128((__m128i *)p, _mm512_cv
 VEC void vi_store_s16(int16_t *p, vi a) { _mm256_storeu_si256((__m256i *)p, _mm512_cvtepi32_epi16(a)); }
 /* 16 and 32 signed bytes: a lane each, and two 16-bit halves of a lane */
 VEC vi vi_load_s8(const int8_t *p) { return _mm512_cvtepi8_epi32(_mm_loadu_si128((const __m128i *)p)); }
+VEC vi vi_load_u8(const uint8_t *p) { return _mm512_cvtepu8_epi32(_mm_loadu_si128((const __m128i *)p)); }
 VEC vi vi_load_s8_pairs(const int8_t *p) { return _mm512_cvtepi8_epi16(_mm256_loadu_si256((const __m256i *)p)); }
 /* the low nibbles of 32 bytes, or the high ones, as what the table has for them, in 16-bit halves of lanes */
 VEC vi vi_pick_pairs(const uint8_t *p, bool high, const int8_t table[16])
@@ -306,6 +307,11 @@ VEC vi vi_load_s8(const int8_t *p)
     return VI2(_mm256_cvtepi8_epi32(_mm_loadl_epi64((const __m128i *)p)),
                _mm256_cvtepi8_epi32(_mm_loadl_epi64((const __m128i *)(p + 8))));
 }
+VEC vi vi_load_u8(const uint8_t *p)
+{
+    return VI2(_mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)p)),
+               _mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)(p + 8))));
+}
 VEC vi vi_load_s8_pairs(const int8_t *p)
 {
     return VI2(_mm256_cvtepi8_epi16(_mm_loadu_si128((const __m128i *)p)),
@@ -486,6 +492,7 @@ VEC vf vf_load_bf16(const void *p)
 VEC void vi_store_s8(int8_t *p, vi a) { LANES p[i] = (int8_t)a.i[i]; }
 VEC void vi_store_s16(int16_t *p, vi a) { LANES p[i] = (int16_t)a.i[i]; }
 VEC vi vi_load_s8(const int8_t *p) { vi r; LANES r.i[i] = p[i]; return r; }
+VEC vi vi_load_u8(const uint8_t *p) { vi r; LANES r.i[i] = p[i]; return r; }
 VEC vi vi_load_s8_pairs(const int8_t *p)
 {
     int16_t h[32];
@@ -550,6 +557,50 @@ VEC vi vi_hide(vi a) { __asm__ volatile("" : "+m"(a)); return a; }
 
 /* clang-format on */
 /* ---- what follows is written in the vocabulary ---------------------------------------------- */
+
+#if TG_ISA_LEVEL == TG_ISA_avx2
+/* How many vectors of codes up to `most` a sum of 16 bits has room for: pairs of products with -127 .. 127. */
+VEC int vi_dot_run(const int most)
+{
+    const int room = 32767 / (2 * 127 * most);
+    return room >= 8 ? 8 : room >= 4 ? 4 : room >= 2 ? 2 : 1;
+}
+
+/* acc + the sums over n vectors of codes up to `most` times the 4 n bytes at a, which are not -128 */
+VEC vi vi_dot(vi acc, const vi *codes, const int8_t *a, const int n, const int most)
+{
+    const int run = vi_dot_run(most) < n ? vi_dot_run(most) : n;
+    const __m256i one = _mm256_set1_epi16(1);
+    for (int j = 0; j < n; j += run) {
+        if (most > 127) {
+            acc = vi_dot4(acc, codes[j], a + 4 * j, 0);
+            continue;
+        }
+        __m256i l = _mm256_maddubs_epi16(codes[j].l, vi_all(a + 4 * j).l);
+        __m256i h = _mm256_maddubs_epi16(codes[j].h, vi_all(a + 4 * j).l);
+        for (int k = j + 1; k < j + run; k++) {
+            l = _mm256_add_epi16(l, _mm256_maddubs_epi16(codes[k].l, vi_all(a + 4 * k).l));
+            h = _mm256_add_epi16(h, _mm256_maddubs_epi16(codes[k].h, vi_all(a + 4 * k).l));
+        }
+        acc.l = _mm256_add_epi32(acc.l, _mm256_madd_epi16(l, one));
+        acc.h = _mm256_add_epi32(acc.h, _mm256_madd_epi16(h, one));
+    }
+    return acc;
+}
+#else
+VEC int vi_dot_run(const int most)
+{
+    (void)most;
+    return 1;
+}
+
+VEC vi vi_dot(vi acc, const vi *codes, const int8_t *a, const int n, const int most)
+{
+    for (int j = 0; j < n; j++)
+        acc = vi_dot4(acc, codes[j], a + 4 * j, most <= 127);
+    return acc;
+}
+#endif
 
 /* The first and the second bfloat16 of each dword. */
 VEC vf vf_bf16_first(vi x)

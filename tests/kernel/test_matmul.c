@@ -7,11 +7,15 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
 #include "kernel/matmul.h"
 #include "support/blocks.h"
+#include "support/fnv.h"
+#include "support/levels.h"
 
 /* Random rows of any type: blocks of random codes under scales that make numbers of order 0.1. */
 static uint8_t *random_weights(const tg_dtype *t, int n_out, int n_in)
@@ -345,11 +349,87 @@ static void rows_decode(void **state)
     }
 }
 
-int main(void)
+/* Weights that start or end where a page does, with nothing mapped beyond: every byte that is read is theirs. */
+static void nothing_is_read_outside(void **state)
 {
+    (void)state;
+    enum { ROWS = 5, OUT_MOST = 33 };
+    static float out[ROWS * OUT_MOST];
+    size_t page = (size_t)sysconf(_SC_PAGESIZE), room = 8 * page;
+    uint8_t *map = mmap(NULL, room + 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    assert_true(map != MAP_FAILED);
+    assert_int_equal(mprotect(map, page, PROT_NONE) | mprotect(map + page + room, page, PROT_NONE), 0);
+    for (int type = 0; type < TG_TYPE_COUNT; type++) {
+        const tg_dtype *t = &tg_dtypes[type];
+        const int n_in = t->block == 1 ? 77 : t->block;
+        tg_rows x = random_rows(ROWS, n_in);
+        for (int n_out = 1; n_out <= OUT_MOST; n_out += 16) {
+            size_t row = tg_dtype_row_bytes(t, (size_t)n_in), bytes = row * (size_t)n_out;
+            uint8_t *w = random_weights(t, n_out, n_in);
+            assert_true(bytes <= room);
+            for (int at_end = 0; at_end < 2; at_end++)
+                for (x.n = 1; x.n <= ROWS; x.n += 4) {
+                    uint8_t *at = map + page + (at_end ? room - bytes : 0);
+                    memcpy(at, w, bytes);
+                    tg_matrix m = {.data = at, .type = t, .n_out = n_out, .n_in = n_in, .row_bytes = row};
+                    tg_product p = {&m, out, (size_t)n_out, false};
+                    run(&x, &p, 1, (tg_matmul_mode){0}, 1);
+                    tg_matrix_row(&m, n_out - 1, x.f);
+                }
+            free(w);
+        }
+        x.n = ROWS;
+        free_rows(&x);
+    }
+    assert_int_equal(munmap(map, room + 2 * page), 0);
+}
+
+/* A line of bits for each type and mode, over 1 to 12 rows of activations and more. */
+static void print_bits(void)
+{
+    enum { N_IN = 1280, N_OUT = 37, N = 33 };
+    static float out[N * N_OUT];
+    for (int type = 0; type < TG_TYPE_COUNT; type++) {
+        rand_state = 1 + (uint64_t)type;
+        const tg_dtype *t = &tg_dtypes[type];
+        uint8_t *w = random_weights(t, N_OUT, N_IN);
+        tg_matrix m = {.data = w, .type = t, .n_out = N_OUT, .n_in = N_IN,
+                       .row_bytes = tg_dtype_row_bytes(t, N_IN)};
+        for (int precise = 0; precise < 2; precise++) {
+            uint64_t h = FNV_START;
+            tg_rows x = random_rows(N, N_IN);
+            for (x.n = 1; x.n <= N; x.n += x.n < 12 ? 1 : 21) {
+                tg_product p = {&m, out, N_OUT, false};
+                run(&x, &p, 1, (tg_matmul_mode){.precise = precise}, 1);
+                h = fnv_bytes(h, (const uint8_t *)out, (size_t)x.n * N_OUT * sizeof *out);
+            }
+            printf("%s %s %016llx\n", t->name, precise ? "precise" : "", (unsigned long long)h);
+            x.n = N;
+            free_rows(&x);
+        }
+        free(w);
+    }
+}
+
+static const char *program_path;
+
+static void same_bits_at_each_level(void **state)
+{
+    (void)state;
+    assert_int_equal(levels_agree(program_path), 2 * TG_TYPE_COUNT);
+}
+
+int main(int argc, char **argv)
+{
+    program_path = argv[0];
+    if (argc > 1) {
+        print_bits();
+        return 0;
+    }
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(against_float64), cmocka_unit_test(same_bits),   cmocka_unit_test(extremes),
         cmocka_unit_test(quantising),      cmocka_unit_test(rows_decode), cmocka_unit_test(together),
+        cmocka_unit_test(nothing_is_read_outside), cmocka_unit_test(same_bits_at_each_level),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
