@@ -1,7 +1,7 @@
 /* dtype.h - the one table of number formats.
  *
  * A tensor's rows are sequences of blocks: `block` elements in `block_bytes` bytes. To add a format:
- * a row in dtype.c with its decoder and its encoder. */
+ * a row in dtype.c with its decoder and its encoder, and one in take.h for integer products. */
 #ifndef TG_KERNEL_DTYPE_H
 #define TG_KERNEL_DTYPE_H
 

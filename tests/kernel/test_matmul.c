@@ -25,17 +25,15 @@ static uint8_t *random_weights(const tg_dtype *t, int n_out, int n_in)
     random_blocks(t, w, n);
     for (size_t i = 0; i < n; i++, b += t->block_bytes) {
         float x = rand_normal(), y = rand_normal(), small = t->block == 256 ? 0.001f : 0.01f;
-        uint16_t half = tg_f32_to_f16(x * small), min = tg_f32_to_f16(y * small * 5);
+        uint16_t half = tg_f32_to_f16(0.01f * x);
         if (t->type == TG_F32)
             memcpy(b, &x, 4);
         else if (t->type == TG_BF16)
             memcpy(b, (uint8_t *)&x + 2, 2);
-        else if (t->type == TG_MXFP4)
-            b[0] = (uint8_t)rand_int(118, 124);
+        else if (t->type == TG_F16)
+            memcpy(b, &half, 2);
         else
-            memcpy(b + scales_at[t->type].d, &half, 2);
-        if (scales_at[t->type].m)
-            memcpy(b + scales_at[t->type].m, &min, 2);
+            set_scales(t, b, x * small, y * small * 5);
     }
     return w;
 }
@@ -266,31 +264,34 @@ static void together(void **state)
     }
 }
 
-/* The largest codes with the largest activations: nothing saturates on the way. */
+/* The largest and smallest codes with the largest activations: nothing saturates on the way. */
 static void extremes(void **state)
 {
     (void)state;
-    enum { N_IN = 64 };
-    float x[N_IN], out;
-    uint8_t w[68];
-    tg_q8 q[2];
-    for (int sign = -1; sign <= 1; sign += 2) {
-        for (int i = 0; i < N_IN; i++)
-            x[i] = (float)sign;
-        tg_quantize_row(x, N_IN, q);
-        assert_int_equal(q[0].q[5], sign * 127);
-        for (int code = -128; code <= 127; code += 255) {
-            uint16_t d = tg_f32_to_f16(1.0f);
-            for (int b = 0; b < 2; b++) {
-                memcpy(w + 34 * b, &d, 2);
-                memset(w + 34 * b + 2, code, 32);
-            }
-            tg_matrix m = {.data = w, .type = &tg_dtypes[TG_Q8_0], .n_out = 1, .n_in = N_IN, .row_bytes = 68};
-            tg_rows rows = {x, q, 1, N_IN};
-            tg_product p = {&m, &out, 1, false};
-            run(&rows, &p, 1, (tg_matmul_mode){0}, 1);
-            assert_true(fabsf(out - (float)(sign * code * N_IN)) < 0.01f);
+    enum { N_IN = 256, ROWS = 6, OUT = 16 };
+    static uint8_t w[OUT * N_IN * 2];
+    float out[ROWS * OUT];
+    static const uint8_t fills[] = {0x00, 0x77, 0x7f, 0x80, 0xff};
+    for (int i = 0; i < TG_TYPE_COUNT * 5 * 2; i++) {
+        const tg_dtype *t = &tg_dtypes[i / 10];
+        const size_t row = tg_dtype_row_bytes(t, N_IN);
+        if (t->block == 1)
+            continue;
+        memset(w, fills[i % 5], row * OUT);
+        for (size_t at = 0; at < row * OUT; at += (size_t)t->block_bytes)
+            set_scales(t, w + at, 0.25f, 0.125f);
+        tg_rows x = random_rows(ROWS, N_IN);
+        for (int k = 0; k < ROWS * N_IN; k++)
+            x.f[k] = i % 2 ? 1.0f : -1.0f;
+        tg_quantize_row(x.f, ROWS * N_IN, x.q);
+        assert_int_equal(x.q[0].q[5], i % 2 ? 127 : -127);
+        tg_matrix m = {.data = w, .type = t, .n_out = OUT, .n_in = N_IN, .row_bytes = row};
+        for (x.n = 1; x.n <= ROWS; x.n += 5) {
+            tg_product p = {&m, out, OUT, false};
+            run(&x, &p, 1, (tg_matmul_mode){0}, 1);
+            check(&m, &x, out, true, 0.0);
         }
+        free_rows(&x);
     }
 }
 

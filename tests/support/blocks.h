@@ -24,6 +24,18 @@ static const struct {
     [TG_IQ4_XS] = {true, offsetof(tg_block_iq4_xs, d), 0},
 };
 
+/* Gives a block other scales, of about these sizes. */
+static inline void set_scales(const tg_dtype *t, uint8_t *block, float d, float m)
+{
+    const uint16_t half[2] = {tg_f32_to_f16(d), tg_f32_to_f16(m)};
+    if (scales_at[t->type].there)
+        memcpy(block + scales_at[t->type].d, &half[0], 2);
+    if (scales_at[t->type].m)
+        memcpy(block + scales_at[t->type].m, &half[1], 2);
+    if (t->type == TG_MXFP4)
+        block[0] = (uint8_t)(127 + ilogbf(d));
+}
+
 /* Random bytes, but scales below 2: tools/make-dtype-vectors.py makes the same ones. */
 static inline void random_blocks(const tg_dtype *t, uint8_t *to, size_t n)
 {
