@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
-"""Makes tests/token/data: two small vocabularies, and hard texts with the ids that the reference gives.
+"""Makes tests/token/data: three small vocabularies, and hard texts with the ids that the reference gives.
 
     python3 tools/make-token-cases.py        (needs the PyPI package tokenizers)
 
 cases.json holds sets. A set names a vocabulary and what replaces its members (the members of "model" are
 replaced one by one), so that few vocabularies serve many kinds of tokenizer. A case is the text in
 hexadecimal and its ids; `special` says that text of special tokens becomes tokens, `around` that the
-tokens of the template are added, `round_trip` that the ids stand for the text again. digests.h holds one
+tokens of the template are added, `round_trip` that the ids stand for the text again, `stable` that what
+they stand for has these ids again. digests.h holds one
 number for what the reference does with every code point: its pieces in a text around it, and its NFC.
 """
 import json
@@ -16,7 +17,7 @@ import random
 from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
 
 import hard_texts
-from hard_texts import LLAMA3, QWEN2
+from hard_texts import LLAMA3, O200K, QWEN2, TEKKEN
 
 OUT = pathlib.Path(__file__).resolve().parent.parent / "tests" / "token" / "data"
 
@@ -108,6 +109,40 @@ def make_vocabularies():
     save(second, "small-b.json")
 
 
+MARK = "\u2581"
+REPLACE = {"type": "Replace", "pattern": {"String": " "}, "content": MARK}
+PREPEND = {"type": "Sequence", "normalizers": [{"type": "Prepend", "prepend": MARK}, REPLACE]}
+
+
+def text_decoder(strip):
+    decoders_of = [{"type": "Replace", "pattern": {"String": MARK}, "content": " "}, {"type": "ByteFallback"},
+                   {"type": "Fuse"}]
+    return {"type": "Sequence",
+            "decoders": decoders_of + [{"type": "Strip", "content": " ", "start": 1, "stop": 0}] * strip}
+
+
+def metaspace(scheme, split):
+    return {"type": "Metaspace", "replacement": MARK, "prepend_scheme": scheme, "split": split}
+
+
+def make_sentencepiece():
+    """As Llama 2's: text, with bytes to fall back on, and one token that has a space inside."""
+    tokenizer = Tokenizer(models.BPE(byte_fallback=True, unk_token="<unk>", fuse_unk=True))
+    tokenizer.pre_tokenizer = pre_tokenizers.Metaspace(MARK, "always", True)
+    special = ["<unk>", "<s>", "</s>"]
+    trainer = trainers.BpeTrainer(vocab_size=980, limit_alphabet=90, show_progress=False,
+                                  special_tokens=special + [f"<0x{b:02X}>" for b in range(256)])
+    tokenizer.train_from_iterator(corpus(3), trainer)
+    root = json.loads(tokenizer.to_str())
+    root.update(normalizer=PREPEND, pre_tokenizer=None, decoder=text_decoder(True),
+                added_tokens=[t for t in root["added_tokens"] if t["content"] in special])
+    model = root["model"]
+    model["vocab"]["e" + MARK + "t"] = len(model["vocab"])
+    model["merges"].insert(40, ["e", MARK + "t"])
+    assert MARK + "t" in model["vocab"]
+    save(Tokenizer.from_str(json.dumps(root)), "small-c.json")
+
+
 # What an added token can ask for; each is looked for among the others' texts too.
 FLAGGED = [
     dict(content="<mask>", lstrip=True, special=True),
@@ -120,6 +155,16 @@ FLAGGED = [
     dict(content="<m", normalized=True),
     dict(content="ask>", special=False),
 ]
+# The same for text with marked spaces, where white space is taken along from the text as it is only.
+FLAGGED_TEXT = [
+    dict(content="<|user|>", rstrip=True, special=True),
+    dict(content="<|end|>", rstrip=True, lstrip=True),
+    dict(content="word", single_word=True, normalized=True),
+    dict(content=MARK * 2, normalized=False),
+    dict(content="  ", normalized=True),
+    dict(content="\n\n", normalized=False),
+]
+FLAGGED_TEXT_EXTRA = [t["content"] for t in FLAGGED_TEXT] + ["word ", "sword", " word", "<s>", MARK, " " + MARK, "   "]
 FLAGGED_EXTRA = [t["content"] for t in FLAGGED] + ["word ", "e\u0301te\u0301", "sword", "words", " \n ", "<", "\u00e5", "_"]
 
 
@@ -133,11 +178,16 @@ def patched(name, patch):
     return root
 
 
-def flagged(base):
+def flagged(base, flags=None):
     root = json.loads((OUT / base).read_text("utf-8"))
-    next_id = max(list(root["model"]["vocab"].values()) + [t["id"] for t in root["added_tokens"]]) + 1
+    vocab, added = root["model"]["vocab"], root["added_tokens"]
+    next_id = max(list(vocab.values()) + [t["id"] for t in added]) + 1
     plain = dict(single_word=False, lstrip=False, rstrip=False, normalized=False, special=False)
-    return root["added_tokens"] + [dict(id=next_id + i, **{**plain, **t}) for i, t in enumerate(FLAGGED)]
+    new = [dict(id=vocab.get(t["content"], -1), **{**plain, **t}) for t in flags or FLAGGED]
+    for t in new:
+        if t["id"] < 0:
+            t["id"], next_id = next_id, next_id + 1
+    return added + new
 
 
 def around(before, after):
@@ -184,6 +234,32 @@ def sets():
     again = merges[1:120] + merges[:40] + merges[120:]
     yield dict(name="gpt-2", file=a, n=60, round_trip=True,
                patch={"model": {"merges": ["#version: 0.2"] + [" ".join(m) for m in again]}})
+    # Words cut by the case of their letters, and a Split that says so in the other way.
+    level_split = lambda regex: sequence(dict(split(regex), behavior="Removed", invert=True), BYTE_LEVEL)
+    yield dict(name="gpt-4o", file=a, patch={"pre_tokenizer": level_split(O200K)}, n=200, round_trip=True)
+    yield dict(name="tekken", file=a, patch={"pre_tokenizer": sequence(split(TEKKEN), BYTE_LEVEL),
+                                             "model": {"ignore_merges": True}}, n=150, round_trip=True)
+    # SentencePiece: Llama 2, Gemma, and the ways of Metaspace.
+    c, extra = "small-c.json", FLAGGED_TEXT_EXTRA
+    gemma = {"normalizer": REPLACE, "decoder": text_decoder(False),
+             "pre_tokenizer": {"type": "Split", "pattern": {"String": " "}, "behavior": "MergedWithPrevious",
+                               "invert": False}}
+    yield dict(name="nothing", file=c, patch={}, n=200, stable=True)
+    yield dict(name="nothing", file=c, patch={}, n=60, special=True)
+    yield dict(name="nothing", file=c, patch=gemma, n=150, stable=True)
+    yield dict(name="nothing", file=c, patch=dict(gemma, added_tokens=flagged(c, FLAGGED_TEXT)), n=80, extra=extra)
+    yield dict(name="nothing", file=c, patch={"added_tokens": flagged(c, FLAGGED_TEXT)}, n=80, special=True, extra=extra)
+    for scheme, cuts, n in (("first", False, 100), ("always", True, 100), ("never", True, 60), ("first", True, 60)):
+        new = {"normalizer": None, "pre_tokenizer": metaspace(scheme, cuts), "decoder": text_decoder(scheme != "never")}
+        name = "each space" if cuts else "nothing"
+        # The reference takes a space away even where it added none: of two that a text begins with, one is lost.
+        yield dict(name=name, file=c, patch=new, n=n, **{"stable": True} if scheme == "never" else {})
+        yield dict(name=name, file=c, patch=dict(new, added_tokens=flagged(c, FLAGGED_TEXT)), n=50, special=True, extra=extra)
+    # Without bytes to fall back on: an unknown token, one by one and for a run of them, or nothing.
+    for model in ({"fuse_unk": True}, {"fuse_unk": False}, {"unk_token": None}):
+        bare = text_decoder(True)
+        del bare["decoders"][1]
+        yield dict(name="nothing", file=c, n=40, patch={"decoder": bare, "model": dict(model, byte_fallback=False)})
 
 
 def make_cases():
@@ -202,7 +278,7 @@ def make_cases():
                 text = " ".join(rng.choice(words) for _ in range(rng.randint(1, 5))) + text
             if len(text.encode()) <= 72 and text not in texts:
                 texts.append(text)
-        head = {k: spec[k] for k in ("name", "file", "special", "around", "round_trip", "patch") if k in spec}
+        head = {k: spec[k] for k in ("name", "file", "special", "around", "round_trip", "stable", "patch") if k in spec}
         cases = []
         for text in texts:
             ids = tokenizer.encode(text, add_special_tokens=spec.get("around", False)).ids
@@ -257,5 +333,6 @@ def make_digests():
 
 OUT.mkdir(parents=True, exist_ok=True)
 make_vocabularies()
+make_sentencepiece()
 make_cases()
 make_digests()

@@ -121,12 +121,14 @@ tg_token_kind tg_token_get_kind(const tg_model *model, int32_t id);
 bool tg_token_is_eog(const tg_model *model, int32_t id); /* does it end a generation? */
 
 typedef struct tg_tokenizer_info {
-    const char *model;    /* "BPE" */
-    const char *pre;      /* name of the pre-tokenizer's pattern */
+    const char *model;    /* "BPE" (byte-level), "SentencePiece BPE" */
+    const char *pre;      /* name of the pre-tokenizer's pattern; "each space" or "nothing" without one */
     int n_tokens;         /* vocabulary entries, added tokens included */
     int n_merges;
     int32_t bos, eos;     /* -1 when there is none */
     bool add_bos, add_eos;
+    bool strips_space;    /* a text gets a space before it when encoded: to decode one from its beginning,
+                             take one away */
 } tg_tokenizer_info;
 
 void tg_model_get_tokenizer(const tg_model *model, tg_tokenizer_info *info);

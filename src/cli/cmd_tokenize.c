@@ -75,11 +75,15 @@ static int decode(tg_output *out, const tg_model *model, const tg_options *opt, 
     int status = tg_prompt_ids(&ids, &n, opt->decode, tok.n_tokens, err);
     if (status)
         return status;
+    bool begins = tok.strips_space;
     for (size_t i = 0; i < n; i++) {
         size_t n_bytes;
         const char *bytes = tg_token_bytes(model, ids[i], &n_bytes);
-        if (opt->special || tg_token_get_kind(model, ids[i]) == TG_TOKEN_NORMAL)
-            tg_output_text(out, bytes, n_bytes);
+        if (!n_bytes || !(opt->special || tg_token_get_kind(model, ids[i]) == TG_TOKEN_NORMAL))
+            continue;
+        size_t taken = begins && bytes[0] == ' ';
+        begins = false;
+        tg_output_text(out, bytes + taken, n_bytes - taken);
     }
     tg_output_text_end(out);
     free(ids);

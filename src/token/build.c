@@ -2,12 +2,12 @@
 #include "token/build.h"
 
 #include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"
-#include "base/utf8.h"
-#include "token/nfc.h"
 
 tg_tokenizer *tg_build_start(const char *file, int n_vocab, tg_error *err)
 {
@@ -28,30 +28,29 @@ tg_status tg_build_token(tg_tokenizer *t, int64_t id, const void *spelling, size
     return tg_vocab_add(&t->vocab, id, spelling, n, t->file, err);
 }
 
+tg_status tg_build_reserve(tg_tokenizer *t, uint64_t n_tokens, uint64_t n_merges, tg_error *err)
+{
+    tg_status status = tg_vocab_reserve(&t->vocab, n_tokens, err);
+    return status == TG_OK ? tg_bpe_reserve(&t->bpe, n_merges, err) : status;
+}
+
 /* ---- merges ------------------------------------------------------------------------------- */
 
 tg_status tg_build_merge(tg_tokenizer *t, const void *left, size_t n_left, const void *right,
                          size_t n_right, uint64_t line, tg_error *err)
 {
-    uint8_t both[2 * TG_MAX_TOKEN_BYTES];
-    tg_quoted q;
-    int32_t l = tg_vocab_find(&t->vocab, left, n_left);
-    if (l < 0)
+    int32_t ids[3];
+    tg_quoted q, q2;
+    tg_vocab_find_merge(&t->vocab, left, n_left, right, n_right, ids);
+    if (ids[0] < 0 || ids[1] < 0)
         return tg_fail(err, TG_E_MODEL, t->file, "merge %" PRIu64 ": '%s' is no token", line,
-                       tg_quote(&q, left, n_left));
-    int32_t r = tg_vocab_find(&t->vocab, right, n_right);
-    if (r < 0)
-        return tg_fail(err, TG_E_MODEL, t->file, "merge %" PRIu64 ": '%s' is no token", line,
-                       tg_quote(&q, right, n_right));
-    memcpy(both, left, n_left); /* tokens are no longer than half of it */
-    memcpy(both + n_left, right, n_right);
-    int32_t id = tg_vocab_find(&t->vocab, both, n_left + n_right);
-    if (id < 0)
-        return tg_fail(err, TG_E_MODEL, t->file, "merge %" PRIu64 ": the result '%s' is no token",
-                       line, tg_quote(&q, both, n_left + n_right));
+                       ids[0] < 0 ? tg_quote(&q, left, n_left) : tg_quote(&q, right, n_right));
+    if (ids[2] < 0)
+        return tg_fail(err, TG_E_MODEL, t->file, "merge %" PRIu64 ": the result '%s%s' is no token",
+                       line, tg_quote(&q, left, n_left), tg_quote(&q2, right, n_right));
     if (t->n_merges == INT32_MAX)
         return tg_fail(err, TG_E_MODEL, t->file, "too many merges (allowed %d)", INT32_MAX);
-    return tg_bpe_add_merge(&t->bpe, l, r, id, t->n_merges++, err);
+    return tg_bpe_add_merge(&t->bpe, ids[0], ids[1], ids[2], t->n_merges++, err);
 }
 
 tg_status tg_build_merge_text(tg_tokenizer *t, const void *text, size_t n, uint64_t line,
@@ -65,6 +64,26 @@ tg_status tg_build_merge_text(tg_tokenizer *t, const void *text, size_t n, uint6
                        line, tg_quote(&q, text, n));
     }
     return tg_build_merge(t, s, left, space + 1, right, line, err);
+}
+
+tg_status tg_build_score(tg_tokenizer *t, int32_t id, double score, tg_error *err)
+{
+    if (!t->bpe.token_ranks) {
+        size_t n = (size_t)t->vocab.n_ids;
+        t->bpe.token_ranks = tg_alloc(n, sizeof *t->bpe.token_ranks, "the ranks of tokens", err);
+        if (!t->bpe.token_ranks)
+            return TG_E_RESOURCE;
+        memset(t->bpe.token_ranks, 0xff, n * sizeof *t->bpe.token_ranks); /* TG_BPE_NO_RANK */
+    }
+    if (isnan(score))
+        return tg_fail(err, TG_E_MODEL, t->file, "the score of token %d is not a number", id);
+    /* The bits of a float are in its order when read as sign and magnitude; here the order is
+     * turned. */
+    float value = (float)score + 0.0f; /* one zero, not two */
+    uint32_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    t->bpe.token_ranks[id] = bits >> 31 ? bits : bits ^ 0x7fffffff;
+    return TG_OK;
 }
 
 /* ---- added tokens ------------------------------------------------------------------------- */
@@ -91,19 +110,32 @@ tg_status tg_build_added(tg_tokenizer *t, const tg_added_token *token, tg_error 
     if (entry->is_added || (known < 0 && entry->n))
         return tg_fail(err, TG_E_MODEL, t->file, "token id %d is there twice", token->id);
 
+    bool text = v->alphabet == TG_ALPHABET_TEXT;
+    if (text && token->normalized && (token->lstrip || token->rstrip))
+        return tg_fail(err, TG_E_MODEL, t->file,
+                       "added token '%s' is both normalized and stripped, which is not supported",
+                       tg_quote(&q, token->text, token->n_bytes));
+
     tg_added_token looked_for = *token;
-    uint8_t *composed = NULL;
-    tg_status status = TG_OK;
-    if (token->normalized && t->nfc)
-        status = tg_nfc((const uint8_t *)token->text, token->n_bytes, &composed,
-                        &looked_for.n_bytes, err);
-    if (composed)
-        looked_for.text = (const char *)composed;
+    static const tg_normalizer as_it_is = {0};
+    const tg_normalizer shown = {.spaces = text};
+    uint8_t *normal = NULL, *spaced = NULL;
+    size_t n_shown = token->n_bytes;
+    tg_status status =
+        tg_normalize(token->normalized ? &t->normalizer : &as_it_is, (const uint8_t *)token->text,
+                     token->n_bytes, &normal, &looked_for.n_bytes, err);
+    if (normal)
+        looked_for.text = (const char *)normal;
     if (status == TG_OK)
         status = tg_added_add(token->normalized ? &t->normalized : &t->raw, &looked_for, err);
-    free(composed);
+    free(normal);
     if (status == TG_OK)
-        status = tg_vocab_set_literal(v, token->id, token->text, token->n_bytes, err);
+        status = tg_normalize(&shown, (const uint8_t *)token->text, token->n_bytes, &spaced,
+                              &n_shown, err);
+    if (status == TG_OK)
+        status = tg_vocab_set_literal(v, token->id, spaced ? (const void *)spaced : token->text,
+                                      n_shown, err);
+    free(spaced);
     entry->is_added = true;
     entry->is_special |= token->special;
     return status;
@@ -150,22 +182,55 @@ tg_status tg_build_check_tokens(const tg_tokenizer *t, tg_error *err)
     return t->vocab.n_used ? TG_OK : tg_fail(err, TG_E_MODEL, t->file, "the vocabulary is empty");
 }
 
-tg_status tg_build_finish(tg_tokenizer *t, tg_error *err)
+/* The symbols that a text begins as: bytes, of which one at least must be there. */
+static tg_status finish_bytes(tg_tokenizer *t, tg_error *err)
 {
-    tg_quoted q;
-    tg_status status = tg_build_check_tokens(t, err);
-    if (status != TG_OK)
-        return status;
     int n_bytes = 0;
     for (int b = 0; b < 256; b++) {
         uint8_t byte = (uint8_t)b;
         t->bpe.byte_id[b] = tg_vocab_find_bytes(&t->vocab, &byte, 1);
         n_bytes += t->bpe.byte_id[b] >= 0;
     }
-    if (n_bytes == 0)
-        return tg_fail(err, TG_E_MODEL, t->file,
-                       "not a byte-level vocabulary: no byte has a token");
-    if (t->n_merges == 0)
+    return n_bytes ? TG_OK
+                   : tg_fail(err, TG_E_MODEL, t->file,
+                             "not a byte-level vocabulary: no byte has a token");
+}
+
+/* Or characters, with all bytes to fall back on or none. */
+static tg_status finish_text(tg_tokenizer *t, tg_error *err)
+{
+    int n_bytes = 0;
+    for (int b = 0; b < 256; b++) {
+        uint8_t byte = (uint8_t)b;
+        char name[8];
+        size_t n = (size_t)snprintf(name, sizeof name, "<0x%02X>", byte);
+        int32_t id = t->byte_fallback ? tg_vocab_find(&t->vocab, name, n) : -1;
+        t->bpe.byte_id[b] = id;
+        n_bytes += id >= 0;
+        if (b < 128)
+            t->bpe.ascii_id[b] = tg_vocab_find_bytes(&t->vocab, &byte, 1);
+        if (id >= 0 && tg_vocab_set_literal(&t->vocab, id, &byte, 1, err) != TG_OK)
+            return TG_E_RESOURCE;
+    }
+    if (n_bytes && n_bytes < 256)
+        return tg_fail(err, TG_E_MODEL, t->file, "only %d of the 256 bytes have a token", n_bytes);
+    t->bpe.chars = &t->vocab;
+    /* Where a space is no token, a run of unknown characters may reach across it. */
+    if (t->bpe.ascii_id[' '] < 0)
+        memset(t->vocab.before_space, true, sizeof t->vocab.before_space);
+    return TG_OK;
+}
+
+tg_status tg_build_finish(tg_tokenizer *t, tg_error *err)
+{
+    tg_quoted q;
+    bool text = t->vocab.alphabet == TG_ALPHABET_TEXT;
+    tg_status status = tg_build_check_tokens(t, err);
+    if (status == TG_OK)
+        status = text ? finish_text(t, err) : finish_bytes(t, err);
+    if (status != TG_OK)
+        return status;
+    if (t->n_merges == 0 && !t->bpe.token_ranks)
         return tg_fail(err, TG_E_MODEL, t->file, "a BPE vocabulary without merges");
     const tg_added_token *twice;
     if (!tg_added_finish(&t->raw, &twice) || !tg_added_finish(&t->normalized, &twice))
@@ -173,7 +238,7 @@ tg_status tg_build_finish(tg_tokenizer *t, tg_error *err)
                        tg_quote(&q, twice->text, twice->n_bytes));
     if (t->ignore_merges)
         t->bpe.whole = &t->vocab;
-    else
+    else if (!text)
         tg_vocab_drop_index(&t->vocab);
     t->file = NULL;
     return TG_OK;

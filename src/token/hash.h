@@ -33,13 +33,18 @@ static inline uint64_t tg_hash_u64(uint64_t seed, uint64_t v)
 static inline uint64_t tg_hash_bytes(uint64_t seed, const uint8_t *s, size_t n)
 {
     uint64_t h = seed ^ n * 0xd6e8feb86659fd93u, w = 0;
-    for (; n >= 8; s += 8, n -= 8) {
+    for (; n > 8; s += 8, n -= 8) {
         memcpy(&w, s, 8);
         h = tg_hash_u64(h, w);
     }
-    w = 0;
-    for (size_t i = 0; i < n; i++)
-        w = w << 8 | s[i];
+    if (n >= 4) { /* two halves, which may overlap */
+        uint32_t low, high;
+        memcpy(&low, s, 4);
+        memcpy(&high, s + n - 4, 4);
+        w = (uint64_t)high << 32 | low;
+    } else if (n > 0) {
+        w = (uint64_t)s[0] << 16 | (uint64_t)s[n / 2] << 8 | s[n - 1];
+    }
     return tg_hash_u64(h, w);
 }
 

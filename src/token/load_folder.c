@@ -20,12 +20,18 @@ typedef struct folder {
     tg_error *err;
 } folder;
 
-/* Parses a file of the folder. Absent: *root and *path stay NULL. */
+/* Reads a file of the folder. Absent: *path stays NULL. */
+static tg_status read_sidecar(folder *f, const char *name, tg_file *file, char **path)
+{
+    return tg_container_sidecar(f->c, name, TG_MAX_JSON_BYTES, file, path, f->err);
+}
+
+/* Parses one. Absent: *root and *path stay NULL. */
 static tg_status load_sidecar(folder *f, const char *name, json_t **root, char **path)
 {
     tg_file file;
     *root = NULL;
-    tg_status status = tg_container_sidecar(f->c, name, TG_MAX_JSON_BYTES, &file, path, f->err);
+    tg_status status = read_sidecar(f, name, &file, path);
     if (status != TG_OK || !*path)
         return status;
     *root = tg_json_parse(file.data, file.size, *path, f->err);
@@ -131,9 +137,12 @@ static tg_status choose_pattern(folder *f)
         if (!same)
             continue;
         f->t->pre = tg_pretokenizer_by_name(known[i].pre);
-        f->t->nfc = f->t->pre->nfc;
-        return tg_json_get_bool(f->config, "add_prefix_space", &f->t->prefix_space, f->config_path,
-                                f->err);
+        f->t->normalizer.nfc = f->t->pre->nfc;
+        bool prefix = false;
+        tg_status status =
+            tg_json_get_bool(f->config, "add_prefix_space", &prefix, f->config_path, f->err);
+        f->t->prefix = prefix ? TG_PREFIX_ALL : TG_PREFIX_NONE;
+        return status;
     }
     return tg_fail(
         f->err, TG_E_MODEL, f->path,
@@ -149,8 +158,7 @@ static tg_status load_merge_lines(folder *f)
     tg_file file;
     char *path;
     tg_tokenizer *t = f->t;
-    tg_status status =
-        tg_container_sidecar(f->c, "merges.txt", TG_MAX_JSON_BYTES, &file, &path, f->err);
+    tg_status status = read_sidecar(f, "merges.txt", &file, &path);
     if (status != TG_OK)
         return status;
     if (!path)
@@ -177,8 +185,7 @@ static tg_status refuse_old_list(folder *f)
 {
     tg_file file;
     char *path;
-    tg_status status =
-        tg_container_sidecar(f->c, "added_tokens.json", TG_MAX_JSON_BYTES, &file, &path, f->err);
+    tg_status status = read_sidecar(f, "added_tokens.json", &file, &path);
     if (status == TG_OK && path)
         status = tg_fail(f->err, TG_E_MODEL, path,
                          "not supported without added_tokens_decoder in tokenizer_config.json");
@@ -233,14 +240,15 @@ static tg_status load_added(folder *f)
     return TG_OK;
 }
 
-static tg_status load_pair(folder *f, const json_t *vocab)
+static tg_status load_pair(folder *f, const tg_file *vocab)
 {
     f->t = tg_build_start(f->path, f->n_vocab, f->err);
     if (!f->t)
         return TG_E_RESOURCE;
     tg_status status = choose_pattern(f);
     if (status == TG_OK)
-        status = tg_json_load_vocab(f->t, vocab, f->err);
+        status = tg_json_load_vocab(f->t, vocab->data, tg_json_range_all(vocab->data, vocab->size),
+                                    f->err);
     if (status == TG_OK)
         status = load_merge_lines(f);
     return status == TG_OK ? load_added(f) : status;
@@ -266,25 +274,25 @@ static tg_status load_policy(folder *f)
 
 static tg_status load(folder *f)
 {
-    json_t *root;
+    tg_file file = {0};
     tg_status status = load_sidecar(f, "tokenizer_config.json", &f->config, &f->config_path);
     if (status == TG_OK)
-        status = load_sidecar(f, "tokenizer.json", &root, &f->path);
+        status = read_sidecar(f, "tokenizer.json", &file, &f->path);
     if (status != TG_OK)
         return status;
-    bool whole = root != NULL;
+    bool whole = f->path != NULL;
     if (whole) {
-        status = tg_load_json(&f->t, root, f->path, f->n_vocab, f->err);
+        status = tg_load_json(&f->t, file.data, file.size, f->path, f->n_vocab, f->err);
     } else {
-        status = load_sidecar(f, "vocab.json", &root, &f->path);
-        if (status == TG_OK && !root)
+        status = read_sidecar(f, "vocab.json", &file, &f->path);
+        if (status == TG_OK && !f->path)
             status =
                 tg_fail(f->err, TG_E_MODEL, tg_container_path(f->c),
                         "no tokenizer: neither tokenizer.json, nor vocab.json with merges.txt");
         if (status == TG_OK)
-            status = load_pair(f, root);
+            status = load_pair(f, &file);
     }
-    json_decref(root);
+    tg_file_close(&file);
     if (status == TG_OK)
         status = load_ids(f);
     if (status == TG_OK && !whole)

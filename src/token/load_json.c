@@ -1,20 +1,28 @@
-/* load_json.c - a tokenizer from a parsed tokenizer.json.
+/* load_json.c - a tokenizer from a tokenizer.json: its model. The components around that are read
+ * by load_parts.c.
  *
- * The file can describe far more than tinygpt implements: each component is recognised whole or
- * refused by name (M59). */
+ * Nearly all of the file is the vocabulary and the merges. They are walked where they stand; the
+ * rest is parsed. */
 #include <inttypes.h>
 #include <string.h>
 
-#include "base/json.h"
+#include "base/json_walk.h"
 #include "token/build.h"
 
 /* ---- reading members ---------------------------------------------------------------------- */
 
-static tg_status wrong_type(const json_t *value, const char *key, const char *wanted,
-                            const char *path, tg_error *err)
+tg_status tg_json_wrong_type(const json_t *value, const char *key, const char *wanted,
+                             const char *path, tg_error *err)
 {
     return tg_fail(err, TG_E_MODEL, path, "%s has the wrong type (found %s, allowed %s)", key,
                    value ? tg_json_type_name(value) : "nothing", wanted);
+}
+
+tg_status tg_json_refuse(const char *what, const char *found, const char *path, tg_error *err)
+{
+    tg_quoted q;
+    return tg_fail(err, TG_E_MODEL, path, "%s not supported (found '%s')", what,
+                   tg_quote_str(&q, found));
 }
 
 tg_status tg_json_get_bool(const json_t *object, const char *key, bool *out, const char *path,
@@ -24,7 +32,7 @@ tg_status tg_json_get_bool(const json_t *object, const char *key, bool *out, con
     if (!value || json_is_null(value))
         return TG_OK;
     if (!json_is_boolean(value))
-        return wrong_type(value, key, "boolean", path, err);
+        return tg_json_wrong_type(value, key, "boolean", path, err);
     *out = json_is_true(value);
     return TG_OK;
 }
@@ -36,7 +44,7 @@ tg_status tg_json_get_text(const json_t *object, const char *key, const char **o
     if (!value || json_is_null(value))
         return TG_OK;
     if (!json_is_string(value))
-        return wrong_type(value, key, "string", path, err);
+        return tg_json_wrong_type(value, key, "string", path, err);
     *out = json_string_value(value);
     return TG_OK;
 }
@@ -46,7 +54,7 @@ tg_status tg_json_get_added(const json_t *entry, tg_added_token *token, const ch
 {
     const json_t *content = json_object_get(entry, "content");
     if (!json_is_string(content))
-        return wrong_type(content, "content of an added token", "string", path, err);
+        return tg_json_wrong_type(content, "content of an added token", "string", path, err);
     *token = (tg_added_token){.text = json_string_value(content),
                               .n_bytes = json_string_length(content)};
     const struct {
@@ -63,203 +71,92 @@ tg_status tg_json_get_added(const json_t *entry, tg_added_token *token, const ch
     return status;
 }
 
-tg_status tg_json_load_vocab(tg_tokenizer *t, const json_t *vocab, tg_error *err)
+/* ---- vocabulary and merges ------------------------------------------------------------------ */
+
+/* How many items the range has, judged by the commas near its beginning. */
+static uint64_t about(const void *bytes, tg_json_range range, unsigned commas)
 {
-    if (!json_is_object(vocab))
-        return wrong_type(vocab, "vocab", "object", t->file, err);
-    void *at = json_object_iter((json_t *)(uintptr_t)vocab);
-    for (; at; at = json_object_iter_next((json_t *)(uintptr_t)vocab, at)) {
-        const char *text = json_object_iter_key(at); /* has no NUL inside: the parser saw to it */
-        const json_t *id = json_object_iter_value(at);
-        if (!json_is_integer(id))
-            return wrong_type(id, "an id in vocab", "integer", t->file, err);
-        tg_status status = tg_build_token(t, json_integer_value(id), text, strlen(text), err);
-        if (status != TG_OK)
-            return status;
+    size_t n = range.to - range.from, seen = n < 65536 ? n : 65536;
+    uint64_t found = commas;
+    for (size_t i = 0; i < seen; i++)
+        found += ((const char *)bytes)[range.from + i] == ',';
+    return seen ? (uint64_t)((double)found * (double)n / (double)seen) / commas : 0;
+}
+
+/* The walk stands before a value of another type than `wanted`. */
+static bool is_other(tg_json_walk *w, const char *what, const char *wanted)
+{
+    const char *type = tg_json_walk_type(w);
+    if (w->failed || strcmp(type, wanted) == 0)
+        return false;
+    tg_fail(w->err, TG_E_MODEL, w->file, "%s has the wrong type (found %s, allowed %s)", what, type,
+            wanted);
+    w->failed = true;
+    return true;
+}
+
+tg_status tg_json_load_vocab(tg_tokenizer *t, const void *bytes, tg_json_range range, tg_error *err)
+{
+    tg_json_walk w = tg_json_walk_start(bytes, range, t->file, err);
+    tg_status status = tg_build_reserve(t, about(bytes, range, 1), 0, err);
+    if (status != TG_OK || is_other(&w, "vocab", "object") || !tg_json_walk_open(&w, '{'))
+        return err->status;
+    while (status == TG_OK && tg_json_walk_next(&w, '}')) {
+        const uint8_t *text;
+        size_t n;
+        int64_t id;
+        if (!tg_json_walk_string(&w, 0, true, &text, &n) ||
+            is_other(&w, "an id in vocab", "integer") || !tg_json_walk_int(&w, &id))
+            break;
+        status = tg_build_token(t, id, text, n, err);
     }
-    return tg_build_check_tokens(t, err);
+    w.failed |= status != TG_OK;
+    status = tg_json_walk_end(&w);
+    return status == TG_OK ? tg_build_check_tokens(t, err) : status;
 }
 
-/* ---- components --------------------------------------------------------------------------- */
-
-/* A component and its parts, if it is a Sequence. */
-typedef struct parts {
-    const json_t *part[8];
-    size_t n;
-} parts;
-
-static const char *type_of(const json_t *component)
+bool tg_is_version_line(const char *text, size_t n)
 {
-    const char *type = json_string_value(json_object_get(component, "type"));
-    return type ? type : "";
+    static const char start[] = "#version";
+    return n >= sizeof start - 1 && memcmp(text, start, sizeof start - 1) == 0;
 }
 
-static bool is_type(const json_t *component, const char *type)
+/* One merge: a text, or a pair. */
+static tg_status load_merge(tg_tokenizer *t, tg_json_walk *w, uint64_t line, tg_error *err)
 {
-    return strcmp(type_of(component), type) == 0;
-}
-
-static tg_status refuse(const char *what, const char *found, const char *path, tg_error *err)
-{
-    tg_quoted q;
-    return tg_fail(err, TG_E_MODEL, path, "%s not supported (found '%s')", what,
-                   tg_quote_str(&q, found));
-}
-
-/* Member `key` of the root; the parts of a Sequence stand under `list`. */
-static tg_status get_parts(const json_t *root, const char *key, const char *list, parts *p,
-                           const char *path, tg_error *err)
-{
-    const json_t *component = json_object_get(root, key);
-    *p = (parts){.n = 0};
-    if (!component || json_is_null(component))
-        return TG_OK;
-    if (!json_is_object(component))
-        return wrong_type(component, key, "object", path, err);
-    if (!is_type(component, "Sequence")) {
-        p->part[p->n++] = component;
-        return TG_OK;
+    const uint8_t *part[2];
+    size_t n[2];
+    int k = 0;
+    if (strcmp(tg_json_walk_type(w), "string") == 0) {
+        if (!tg_json_walk_string(w, 0, false, &part[0], &n[0]) ||
+            tg_is_version_line((const char *)part[0], n[0]))
+            return err->status;
+        return tg_build_merge_text(t, part[0], n[0], line, err);
     }
-    const json_t *members = json_object_get(component, list);
-    if (!json_is_array(members))
-        return wrong_type(members, list, "array", path, err);
-    if (json_array_size(members) > sizeof p->part / sizeof *p->part)
-        return tg_fail(err, TG_E_MODEL, path, "%s has too many parts (found %zu)", key,
-                       json_array_size(members));
-    while (p->n < json_array_size(members)) {
-        p->part[p->n] = json_array_get(members, p->n);
-        p->n++;
-    }
-    return TG_OK;
+    bool more = false;
+    if (strcmp(tg_json_walk_type(w), "array") == 0 && tg_json_walk_open(w, '['))
+        while ((more = tg_json_walk_next(w, ']')) && k < 2 &&
+               strcmp(tg_json_walk_type(w), "string") == 0 &&
+               tg_json_walk_string(w, k, false, &part[k], &n[k]))
+            k++;
+    if (w->failed)
+        return err->status;
+    if (k != 2 || more)
+        return tg_fail(err, TG_E_MODEL, t->file, "merge %" PRIu64 " has not two parts", line);
+    return tg_build_merge(t, part[0], n[0], part[1], n[1], line, err);
 }
 
-static tg_status load_normalizer(tg_tokenizer *t, const json_t *root, tg_error *err)
+static tg_status load_merges(tg_tokenizer *t, const void *bytes, tg_json_range range, tg_error *err)
 {
-    parts p;
-    tg_status status = get_parts(root, "normalizer", "normalizers", &p, t->file, err);
-    for (size_t i = 0; status == TG_OK && i < p.n; i++) {
-        if (!is_type(p.part[i], "NFC"))
-            return refuse("normalizer", type_of(p.part[i]), t->file, err);
-        t->nfc = true;
-    }
-    return status;
-}
-
-/* The expression of a Split whose pieces are its matches, in either way of saying so: the expressions
- * of the table leave nothing out. *regex stays NULL for any other. */
-static void get_split(const json_t *split, const char **regex)
-{
-    const char *behavior = json_string_value(json_object_get(split, "behavior"));
-    const char *wanted = json_is_true(json_object_get(split, "invert")) ? "Removed" : "Isolated";
-    if (behavior && strcmp(behavior, wanted) == 0)
-        *regex = json_string_value(json_object_get(json_object_get(split, "pattern"), "Regex"));
-}
-
-/* [Digits] [Split] ByteLevel, where the last either brings the expression of GPT-2 or leaves it to
- * Split. */
-static tg_status load_pre_tokenizer(tg_tokenizer *t, const json_t *root, tg_error *err)
-{
-    static const char what[] = "pre-tokenizer";
-    parts p;
-    tg_status status = get_parts(root, "pre_tokenizer", "pretokenizers", &p, t->file, err);
-    if (status != TG_OK)
-        return status;
-    if (p.n == 0)
-        return refuse(what, "null", t->file, err);
-    size_t i = 0;
-    bool digits = is_type(p.part[i], "Digits");
-    if (digits && !json_is_true(json_object_get(p.part[i], "individual_digits")))
-        return refuse(what, "Digits without individual_digits", t->file, err);
-    i += digits;
-
-    const char *regex = NULL;
-    bool split = i < p.n && is_type(p.part[i], "Split");
-    if (split)
-        get_split(p.part[i], &regex);
-    if (split && !regex)
-        return refuse(what, "Split that does not isolate a Regex", t->file, err);
-    i += split;
-
-    if (i + 1 != p.n || !is_type(p.part[i], "ByteLevel"))
-        return refuse(what, i < p.n ? type_of(p.part[i]) : "no ByteLevel", t->file, err);
-    bool own_regex = true;
-    status = tg_json_get_bool(p.part[i], "use_regex", &own_regex, t->file, err);
-    if (status == TG_OK)
-        status = tg_json_get_bool(p.part[i], "add_prefix_space", &t->prefix_space, t->file, err);
-    if (status != TG_OK)
-        return status;
-    if (own_regex == split)
-        return refuse(
-            what, split ? "Split before a ByteLevel with use_regex" : "ByteLevel without use_regex",
-            t->file, err);
-    if (t->prefix_space && p.n > 1)
-        return refuse(what, "add_prefix_space after another pre-tokenizer", t->file, err);
-    t->pre = tg_pretokenizer_by_regex(own_regex ? tg_pretokenizer_gpt2_regex : regex, digits);
-    return t->pre ? TG_OK : refuse(what, regex, t->file, err);
-}
-
-static tg_status check_decoder(tg_tokenizer *t, const json_t *root, tg_error *err)
-{
-    parts p;
-    tg_status status = get_parts(root, "decoder", "decoders", &p, t->file, err);
-    for (size_t i = 0; status == TG_OK && i < p.n; i++)
-        if (p.n > 1 || !is_type(p.part[i], "ByteLevel"))
-            return refuse("decoder", type_of(p.part[i]), t->file, err);
-    return status;
-}
-
-/* ---- the post-processor: what stands around a text ------------------------------------------ */
-
-static tg_status load_template(tg_tokenizer *t, const json_t *processor, tg_error *err)
-{
-    const json_t *single = json_object_get(processor, "single"), *piece, *id;
-    const json_t *specials = json_object_get(processor, "special_tokens");
-    tg_around *around = &t->before;
-    size_t i, k;
-    if (!json_is_array(single))
-        return wrong_type(single, "single", "array", t->file, err);
-    json_array_foreach(single, i, piece)
-    {
-        const json_t *sequence = json_object_get(piece, "Sequence");
-        const json_t *special = json_object_get(piece, "SpecialToken");
-        if (sequence && around == &t->before) {
-            around = &t->after;
-            continue;
-        }
-        const char *name = json_string_value(json_object_get(special, "id"));
-        const json_t *ids = name ? json_object_get(json_object_get(specials, name), "ids") : NULL;
-        if (!json_is_array(ids))
-            return refuse("template", name ? name : "a piece of another kind", t->file, err);
-        json_array_foreach(ids, k, id)
-        {
-            int32_t checked;
-            if (!json_is_integer(id))
-                return wrong_type(id, "an id of a special token", "integer", t->file, err);
-            tg_status status =
-                tg_build_id(t, "id of a special token", json_integer_value(id), &checked, err);
-            if (status == TG_OK)
-                status = tg_build_around(t, around, checked, err);
-            if (status != TG_OK)
-                return status;
-        }
-    }
-    return around == &t->after ? TG_OK : refuse("template", "one without the text", t->file, err);
-}
-
-static tg_status load_post_processor(tg_tokenizer *t, const json_t *root, tg_error *err)
-{
-    parts p;
-    bool seen = false;
-    tg_status status = get_parts(root, "post_processor", "processors", &p, t->file, err);
-    for (size_t i = 0; status == TG_OK && i < p.n; i++) {
-        if (is_type(p.part[i], "ByteLevel")) /* moves offsets, not ids */
-            continue;
-        if (!is_type(p.part[i], "TemplateProcessing") || seen)
-            return refuse("post-processor", type_of(p.part[i]), t->file, err);
-        seen = true;
-        status = load_template(t, p.part[i], err);
-    }
-    return status;
+    tg_json_walk w = tg_json_walk_start(bytes, range, t->file, err);
+    if (is_other(&w, "merges", "array") || !tg_json_walk_open(&w, '['))
+        return err->status;
+    unsigned commas = strcmp(tg_json_walk_type(&w), "array") == 0 ? 2 : 1; /* of a merge */
+    tg_status status = tg_build_reserve(t, 0, about(bytes, range, commas), err);
+    for (uint64_t line = 1; status == TG_OK && tg_json_walk_next(&w, ']'); line++)
+        status = load_merge(t, &w, line, err);
+    w.failed |= status != TG_OK;
+    return tg_json_walk_end(&w);
 }
 
 /* ---- the model ---------------------------------------------------------------------------- */
@@ -267,24 +164,22 @@ static tg_status load_post_processor(tg_tokenizer *t, const json_t *root, tg_err
 /* What changes the result and is not implemented must be off. */
 static tg_status check_model(tg_tokenizer *t, const json_t *model, tg_error *err)
 {
-    bool byte_fallback = false;
     const char *prefix = "", *suffix = "";
     if (!json_is_object(model))
-        return wrong_type(model, "model", "object", t->file, err);
-    if (!is_type(model, "BPE"))
-        return refuse("tokenizer model", type_of(model), t->file, err);
+        return tg_json_wrong_type(model, "model", "object", t->file, err);
+    const char *type = json_string_value(json_object_get(model, "type"));
+    if (!type || strcmp(type, "BPE") != 0)
+        return tg_json_refuse("tokenizer model", type ? type : "", t->file, err);
     const json_t *dropout = json_object_get(model, "dropout");
     if (dropout && !json_is_null(dropout) && json_number_value(dropout) != 0)
-        return refuse("tokenizer model", "BPE with dropout", t->file, err);
-    tg_status status = tg_json_get_bool(model, "byte_fallback", &byte_fallback, t->file, err);
+        return tg_json_refuse("tokenizer model", "BPE with dropout", t->file, err);
+    tg_status status = tg_json_get_bool(model, "byte_fallback", &t->byte_fallback, t->file, err);
     if (status == TG_OK)
         status = tg_json_get_text(model, "continuing_subword_prefix", &prefix, t->file, err);
     if (status == TG_OK)
         status = tg_json_get_text(model, "end_of_word_suffix", &suffix, t->file, err);
-    if (status == TG_OK && (byte_fallback || *prefix || *suffix))
-        status = refuse("tokenizer model",
-                        byte_fallback ? "BPE with byte_fallback" : "BPE with subword affixes",
-                        t->file, err);
+    if (status == TG_OK && (*prefix || *suffix))
+        status = tg_json_refuse("tokenizer model", "BPE with subword affixes", t->file, err);
     if (status == TG_OK)
         status = tg_json_get_bool(model, "ignore_merges", &t->ignore_merges, t->file, err);
     return status == TG_OK ? tg_json_get_bool(model, "fuse_unk", &t->bpe.fuse_unknown, t->file, err)
@@ -305,40 +200,6 @@ static tg_status load_unknown(tg_tokenizer *t, const json_t *model, tg_error *er
                          tg_quote_str(&q, text));
 }
 
-bool tg_is_version_line(const char *text, size_t n)
-{
-    static const char start[] = "#version";
-    return n >= sizeof start - 1 && memcmp(text, start, sizeof start - 1) == 0;
-}
-
-static tg_status load_merges(tg_tokenizer *t, const json_t *merges, tg_error *err)
-{
-    const json_t *merge;
-    size_t i;
-    tg_status status = TG_OK;
-    if (!json_is_array(merges))
-        return wrong_type(merges, "merges", "array", t->file, err);
-    json_array_foreach(merges, i, merge)
-    {
-        const json_t *left = json_array_get(merge, 0), *right = json_array_get(merge, 1);
-        if (json_is_string(merge) &&
-            tg_is_version_line(json_string_value(merge), json_string_length(merge)))
-            continue;
-        if (json_is_string(merge))
-            status = tg_build_merge_text(t, json_string_value(merge), json_string_length(merge),
-                                         i + 1, err);
-        else if (json_array_size(merge) == 2 && json_is_string(left) && json_is_string(right))
-            status =
-                tg_build_merge(t, json_string_value(left), json_string_length(left),
-                               json_string_value(right), json_string_length(right), i + 1, err);
-        else
-            status = tg_fail(err, TG_E_MODEL, t->file, "merge %zu has not two parts", i + 1);
-        if (status != TG_OK)
-            break;
-    }
-    return status;
-}
-
 /* The reference gives an added token that the model does not know the next free id, whatever the
  * file says: only where both agree can ids be trusted. */
 static tg_status load_added(tg_tokenizer *t, const json_t *added, size_t n_model, tg_error *err)
@@ -348,7 +209,7 @@ static tg_status load_added(tg_tokenizer *t, const json_t *added, size_t n_model
     size_t i;
     tg_quoted q;
     if (added && !json_is_array(added))
-        return wrong_type(added, "added_tokens", "array", t->file, err);
+        return tg_json_wrong_type(added, "added_tokens", "array", t->file, err);
     json_array_foreach(added, i, entry)
     {
         tg_added_token token;
@@ -357,7 +218,7 @@ static tg_status load_added(tg_tokenizer *t, const json_t *added, size_t n_model
             return status;
         const json_t *id = json_object_get(entry, "id");
         if (!json_is_integer(id))
-            return wrong_type(id, "id of an added token", "integer", t->file, err);
+            return tg_json_wrong_type(id, "id of an added token", "integer", t->file, err);
         int64_t value = json_integer_value(id);
         if (value < 0 || value >= t->vocab.n_ids)
             return tg_fail(err, TG_E_MODEL, t->file,
@@ -378,31 +239,37 @@ static tg_status load_added(tg_tokenizer *t, const json_t *added, size_t n_model
     return TG_OK;
 }
 
-tg_status tg_load_json(tg_tokenizer **tokenizer, const json_t *root, const char *path, int n_vocab,
-                       tg_error *err)
+tg_status tg_load_json(tg_tokenizer **tokenizer, const void *bytes, size_t n, const char *path,
+                       int n_vocab, tg_error *err)
 {
-    const json_t *model = json_object_get(root, "model"), *vocab = json_object_get(model, "vocab");
-    tg_tokenizer *t = tg_build_start(path, n_vocab, err);
+    static const char *const keys[] = {"vocab", "merges"};
+    tg_json_range ranges[2];
     *tokenizer = NULL;
-    if (!t)
-        return TG_E_RESOURCE;
-    tg_status status = check_model(t, model, err);
+    json_t *root = tg_json_parse_around(bytes, n, path, "model", keys, ranges, 2, err);
+    if (!root)
+        return err->status;
+    if (!json_is_object(root)) {
+        tg_fail(err, TG_E_MODEL, path, "not a JSON object (found %s)", tg_json_type_name(root));
+        json_decref(root);
+        return err->status;
+    }
+    const json_t *model = json_object_get(root, "model");
+    tg_tokenizer *t = tg_build_start(path, n_vocab, err);
+    tg_status status = t ? check_model(t, model, err) : TG_E_RESOURCE;
     if (status == TG_OK)
-        status = load_normalizer(t, root, err);
+        status = tg_json_load_parts(t, root, err);
     if (status == TG_OK)
-        status = load_pre_tokenizer(t, root, err);
+        status = tg_json_load_vocab(t, bytes, ranges[0], err);
+    size_t n_model = t ? t->vocab.n_used : 0;
     if (status == TG_OK)
-        status = check_decoder(t, root, err);
-    if (status == TG_OK)
-        status = tg_json_load_vocab(t, vocab, err);
-    if (status == TG_OK)
-        status = load_merges(t, json_object_get(model, "merges"), err);
+        status = load_merges(t, bytes, ranges[1], err);
     if (status == TG_OK)
         status = load_unknown(t, model, err);
     if (status == TG_OK)
-        status = load_added(t, json_object_get(root, "added_tokens"), json_object_size(vocab), err);
+        status = load_added(t, json_object_get(root, "added_tokens"), n_model, err);
     if (status == TG_OK)
-        status = load_post_processor(t, root, err);
+        status = tg_json_load_around(t, root, err);
+    json_decref(root);
     if (status == TG_OK)
         *tokenizer = t;
     else

@@ -103,8 +103,8 @@ static size_t digits(const tg_pretokenizer *p, const uint8_t *s, size_t n, size_
     return i;
 }
 
-/* ' ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+' where s begins with a character of class c and
- * `length` bytes, followed by one of class `next`. */
+/* ' ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+' where s begins with a character of class c
+ * and `length` bytes, followed by one of class `next`. */
 static size_t others(const tg_pretokenizer *p, const uint8_t *s, size_t n, size_t length,
                      unsigned c, unsigned next)
 {
@@ -137,8 +137,9 @@ static size_t scan_llama(const tg_pretokenizer *p, const uint8_t *s, size_t n)
 }
 
 /* [\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+ from s + i on, or, where that matches
- * nothing, the same with + and *; the end of it, which is i when that matches nothing either. What both
- * sets have may end the first run to be the second; a run of capitals alone is left to the second form. */
+ * nothing, the same with + and *; the end of it, which is i when that matches nothing either. What
+ * both sets have may end the first run to be the second; a run of capitals alone is left to the
+ * second form. */
 static size_t cased_word(const uint8_t *s, size_t n, size_t i)
 {
     enum { WORD = TG_CLASS_LETTER | TG_CLASS_MARK };
@@ -159,8 +160,8 @@ static size_t cased_word(const uint8_t *s, size_t n, size_t i)
     return i;
 }
 
-/* [^\r\n\p{L}\p{N}]? and a cased_word, each of its forms with (?i:'s|'t|'re|'ve|'m|'ll|'d)? where p says
- * so|\p{N}{1,max_digits}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+ */
+/* [^\r\n\p{L}\p{N}]? and a cased_word, each of its forms with (?i:'s|'t|'re|'ve|'m|'ll|'d)? where p
+ * says so|\p{N}{1,max_digits}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+ */
 static size_t scan_cased(const tg_pretokenizer *p, const uint8_t *s, size_t n)
 {
     size_t length, next_length;

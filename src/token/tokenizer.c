@@ -1,7 +1,7 @@
 /* tokenizer.c - bytes to ids and back, once a tokenizer is built.
  *
  * A text passes four cuts: added tokens; after normalisation, the added tokens that are looked for
- * there; the pieces of the pre-tokenizer; and the merges within each. */
+ * there; the pieces of the pre-tokenizer, or those between spaces; and the merges within each. */
 #include "token/tokenizer.h"
 
 #include <stdlib.h>
@@ -9,7 +9,6 @@
 
 #include "base/memory.h"
 #include "token/build.h"
-#include "token/nfc.h"
 
 tg_status tg_tokenizer_load(tg_tokenizer **tokenizer, const tg_container *c, int n_vocab,
                             tg_error *err)
@@ -38,6 +37,7 @@ void tg_tokenizer_free(tg_tokenizer *t)
 typedef struct encoder {
     const tg_tokenizer *t;
     bool special;
+    bool first; /* the stretch at hand begins the text */
     tg_bpe_work work;
     tg_error *err;
 } encoder;
@@ -53,7 +53,9 @@ static tg_status split_added(encoder *e, const tg_added_set *set, const uint8_t 
     tg_status status = TG_OK;
     size_t from, to;
     int32_t id;
+    bool first = e->first;
     while (status == TG_OK && tg_added_next(&walk, &from, &to, &id)) {
+        e->first = first && from == 0;
         if (from < to)
             status = next(e, s + from, to - from);
         if (status == TG_OK && id >= 0)
@@ -62,40 +64,64 @@ static tg_status split_added(encoder *e, const tg_added_set *set, const uint8_t 
     return status;
 }
 
+/* The piece at s where no pattern cuts: up to a space. Unless each space begins a piece, only those
+ * do that no merge can reach across: they follow no space, nor a byte that stands before one in a
+ * token. */
+static size_t piece_at_space(const tg_tokenizer *t, const uint8_t *s, size_t n)
+{
+    for (size_t i = 1; i < n; i++) {
+        const uint8_t *space = memchr(s + i, ' ', n - i);
+        if (!space)
+            break;
+        i = (size_t)(space - s);
+        if (t->each_space || (s[i - 1] != ' ' && !t->vocab.before_space[s[i - 1]]))
+            return i;
+    }
+    return n;
+}
+
 static tg_status split_pieces(encoder *e, const uint8_t *s, size_t n)
 {
+    const tg_tokenizer *t = e->t;
     tg_status status = TG_OK;
     for (size_t i = 0, length; status == TG_OK && i < n; i += length) {
-        length = tg_pretokenizer_piece(e->t->pre, s + i, n - i);
-        status = tg_bpe_append_piece(&e->t->bpe, &e->work, s + i, length, e->err);
+        length =
+            t->pre ? tg_pretokenizer_piece(t->pre, s + i, n - i) : piece_at_space(t, s + i, n - i);
+        status = tg_bpe_append_piece(&t->bpe, &e->work, s + i, length, e->err);
     }
     return status;
 }
 
-static tg_status add_prefix_space(encoder *e, const uint8_t *s, size_t n)
+/* Normalises and goes on with what comes of it. */
+static tg_status normalise_for(encoder *e, const tg_normalizer *how, const uint8_t *s, size_t n,
+                               stage next)
 {
-    if (!e->t->prefix_space || s[0] == ' ')
-        return split_pieces(e, s, n);
-    uint8_t *spaced = tg_alloc(n + 1, 1, "text", e->err);
-    if (!spaced)
-        return TG_E_RESOURCE;
-    spaced[0] = ' ';
-    memcpy(spaced + 1, s, n);
-    tg_status status = split_pieces(e, spaced, n + 1);
-    free(spaced);
+    uint8_t *normal;
+    tg_status status = tg_normalize(how, s, n, &normal, &n, e->err);
+    if (status == TG_OK)
+        status = next(e, normal ? normal : s, n);
+    free(normal);
     return status;
+}
+
+static tg_status add_prefix(encoder *e, const uint8_t *s, size_t n)
+{
+    const tg_tokenizer *t = e->t;
+    bool due = t->prefix == TG_PREFIX_ALL || (t->prefix == TG_PREFIX_FIRST && e->first);
+    bool spaced = t->metaspace.spaces ? tg_begins_spaced(s, n) : s[0] == ' ';
+    tg_normalizer how = t->metaspace;
+    how.prefix = due && !spaced;
+    return normalise_for(e, &how, s, n, split_pieces);
+}
+
+static tg_status split_normalized(encoder *e, const uint8_t *s, size_t n)
+{
+    return split_added(e, &e->t->normalized, s, n, add_prefix);
 }
 
 static tg_status normalise(encoder *e, const uint8_t *s, size_t n)
 {
-    if (!e->t->nfc)
-        return split_added(e, &e->t->normalized, s, n, add_prefix_space);
-    uint8_t *composed;
-    tg_status status = tg_nfc(s, n, &composed, &n, e->err);
-    if (status == TG_OK)
-        status = split_added(e, &e->t->normalized, composed ? composed : s, n, add_prefix_space);
-    free(composed);
-    return status;
+    return normalise_for(e, &e->t->normalizer, s, n, split_normalized);
 }
 
 static tg_status append_around(encoder *e, const tg_around *around)
@@ -117,7 +143,7 @@ tg_status tg_tokenizer_encode(const tg_tokenizer *t, const void *text, size_t n_
     if (n_bytes > TG_MAX_TEXT_BYTES)
         return tg_fail(err, TG_E_USAGE, NULL, "text too large (found %zu bytes, allowed %d)",
                        n_bytes, TG_MAX_TEXT_BYTES);
-    encoder e = {.t = t, .special = flags & TG_TOK_SPECIAL, .err = err};
+    encoder e = {.t = t, .special = flags & TG_TOK_SPECIAL, .first = true, .err = err};
     tg_status status = tg_bpe_work_init(&e.work, n_bytes, err);
     if (status == TG_OK && flags & TG_TOK_BOS)
         status = append_around(&e, &t->before);
@@ -167,13 +193,16 @@ bool tg_tokenizer_is_eog(const tg_tokenizer *t, int32_t id)
 void tg_tokenizer_get_info(const tg_tokenizer *t, tg_tokenizer_info *info)
 {
     *info = (tg_tokenizer_info){
-        .model = "BPE",
-        .pre = t->pre->name,
+        .model = t->vocab.alphabet == TG_ALPHABET_TEXT ? "SentencePiece BPE" : "BPE",
+        .pre = t->pre          ? t->pre->name
+               : t->each_space ? "each space"
+                               : "nothing",
         .n_tokens = t->vocab.n_tokens,
         .n_merges = (int)t->n_merges,
         .bos = t->bos,
         .eos = t->eos,
         .add_bos = t->before.n > 0,
         .add_eos = t->after.n > 0,
+        .strips_space = t->strips_space,
     };
 }

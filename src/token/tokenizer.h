@@ -1,7 +1,7 @@
 /* tokenizer.h - text to ids and back. Below this interface nothing sees text.
  *
- * Byte-level BPE exactly as Hugging Face's tokenizers computes it. The vocabulary comes from GGUF
- * metadata, from tokenizer.json, or from vocab.json with merges.txt; what the table of
+ * Byte-level and SentencePiece's BPE, exactly as Hugging Face's tokenizers computes them. The vocabulary
+ * comes from GGUF metadata, from tokenizer.json, or from vocab.json with merges.txt; what the table of
  * pre-tokenizers does not have is refused by name, never approximated, and so is a model without a
  * tokenizer. */
 #ifndef TG_TOKEN_TOKENIZER_H

@@ -4,6 +4,7 @@
 #define TEST_TOKENIZERS_H
 
 #include <jansson.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "token/build.h"
@@ -39,18 +40,28 @@ static inline json_t *load_patched(const char *file, json_t *patch)
     return root;
 }
 
+/* tg_load_json of a tree, which is given back to jansson. */
+static inline tg_status load_tree(tg_tokenizer **t, json_t *root, int n_vocab, tg_error *err)
+{
+    char *text = json_dumps(root, JSON_ENCODE_ANY | JSON_COMPACT);
+    assert_non_null(text);
+    tg_status status = tg_load_json(t, text, strlen(text), "tokenizer.json", n_vocab, err);
+    free(text);
+    json_decref(root);
+    return status;
+}
+
 /* The finished tokenizer of a tokenizer.json, which is given back to jansson. */
 static inline tg_tokenizer *tokenizer_of(json_t *root, int n_vocab)
 {
     tg_tokenizer *t = NULL;
     tg_error err = {0};
-    tg_status status = tg_load_json(&t, root, "tokenizer.json", n_vocab, &err);
+    tg_status status = load_tree(&t, root, n_vocab, &err);
     if (status == TG_OK)
         status = tg_build_finish(t, &err);
     if (status != TG_OK)
         print_error("%s\n", err.message);
     assert_int_equal(status, TG_OK);
-    json_decref(root);
     return t;
 }
 

@@ -4,8 +4,8 @@
  *     driver -p NAME            texts to the pieces of a pre-tokenizer
  *
  * stdin: texts, each as u32 length and bytes. stdout, for each, little-endian: u32 count and i32
- * ids, u32 bytes left out, u32 length and the bytes that the ids stand for; with -p: u32 count and
- * u32 lengths. */
+ * ids, u32 bytes left out, u32 length and the bytes that the ids stand for at the beginning of a text;
+ * with -p: u32 count and u32 lengths. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +15,7 @@
 
 static void put(const void *bytes, size_t n)
 {
-    if (fwrite(bytes, 1, n, stdout) != n)
+    if (n && fwrite(bytes, 1, n, stdout) != n)
         exit(1);
 }
 
@@ -37,15 +37,21 @@ static void encode(const tg_tokenizer *t, const char *text, size_t n, unsigned f
     put_u32(n_ids);
     put(ids, n_ids * sizeof *ids);
     put_u32(n_dropped);
-    for (size_t i = 0; i < n_ids; i++) {
-        tg_tokenizer_bytes(t, ids[i], &k);
-        n_bytes += k;
-    }
-    put_u32(n_bytes);
+    char *back = NULL;
     for (size_t i = 0; i < n_ids; i++) {
         const char *bytes = tg_tokenizer_bytes(t, ids[i], &k);
-        put(bytes, k);
+        back = realloc(back, n_bytes + k + 1);
+        if (!back)
+            exit(1);
+        memcpy(back + n_bytes, bytes, k);
+        n_bytes += k;
     }
+    tg_tokenizer_info info;
+    tg_tokenizer_get_info(t, &info);
+    k = info.strips_space && n_bytes && back[0] == ' ';
+    put_u32(n_bytes - k);
+    put(back + k, n_bytes - k);
+    free(back);
     tg_free(ids);
 }
 

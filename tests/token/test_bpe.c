@@ -146,6 +146,91 @@ static void equals_the_definition(void **state)
     }
 }
 
+/* With ranks of tokens: of all neighbours that make one, the best, the leftmost of those.
+ * Characters beyond the vocabulary are bytes, which never merge. */
+static void ranks_of_tokens(void **state)
+{
+    (void)state;
+    enum { N = 60, BYTES = 256 };
+    static const char *const letters[] = {"a", "b", "\xc3\xa9", " "};
+    for (int round = 0; round < 30; round++) {
+        tg_bpe bpe;
+        tg_vocab v;
+        char text[N][64];
+        int32_t n_tokens = 0;
+        assert_int_equal(tg_bpe_init(&bpe, NULL), TG_OK);
+        assert_int_equal(tg_vocab_init(&v, N + BYTES, NULL), TG_OK);
+        v.alphabet = TG_ALPHABET_TEXT;
+        bpe.chars = &v;
+        bpe.token_ranks = malloc((N + BYTES) * sizeof *bpe.token_ranks);
+        assert_non_null(bpe.token_ranks);
+        memset(bpe.token_ranks, 0xff, (N + BYTES) * sizeof *bpe.token_ranks);
+        memset(bpe.ascii_id, 0xff, sizeof bpe.ascii_id);
+        while (n_tokens < N) {
+            char *s = text[n_tokens];
+            strcpy(s, n_tokens < 4 ? letters[n_tokens] : text[rand_int(0, n_tokens - 1)]);
+            if (n_tokens >= 4)
+                strcat(s, text[rand_int(0, n_tokens < 12 ? n_tokens - 1 : 11)]);
+            if (strlen(s) > 20 || tg_vocab_find(&v, s, strlen(s)) >= 0)
+                continue;
+            assert_int_equal(tg_vocab_add(&v, n_tokens, s, strlen(s), NULL, NULL), TG_OK);
+            if (!s[1])
+                bpe.ascii_id[(uint8_t)s[0]] = n_tokens;
+            bpe.token_ranks[n_tokens++] = (uint32_t)rand_int(0, 40); /* ties too */
+        }
+        for (int b = 0; b < BYTES; b++)
+            bpe.byte_id[b] = N + b;
+        tg_bpe_work work;
+        assert_int_equal(tg_bpe_work_init(&work, 0, NULL), TG_OK);
+        for (int k = 0; k < 200; k++) {
+            struct {
+                int32_t id;
+                char s[160];
+            } part[400];
+            char all[1600] = "";
+            int n = rand_int(1, k % 8 ? 20 : 300);
+            for (int i = 0; i < n; i++) {
+                const char *c = rand_int(0, 9) ? letters[rand_int(0, 3)] : "x";
+                strcat(all, c);
+                strcpy(part[i].s, c);
+                part[i].id = *c == 'x' ? N + 'x' : tg_vocab_find(&v, c, strlen(c));
+            }
+            for (;;) {
+                int best = -1;
+                uint32_t rank = UINT32_MAX;
+                int32_t into = -1;
+                for (int i = 0; i + 1 < n; i++) {
+                    char both[320];
+                    strcat(strcpy(both, part[i].s), part[i + 1].s);
+                    int32_t id = part[i].id < N && part[i + 1].id < N
+                                     ? tg_vocab_find(&v, both, strlen(both))
+                                     : -1;
+                    if (id >= 0 && bpe.token_ranks[id] < rank) {
+                        rank = bpe.token_ranks[id];
+                        best = i;
+                        into = id;
+                    }
+                }
+                if (best < 0)
+                    break;
+                strcpy(part[best].s, text[into]);
+                part[best].id = into;
+                memmove(&part[best + 1], &part[best + 2], (size_t)(n - best - 2) * sizeof *part);
+                n--;
+            }
+            work.n_ids = 0;
+            assert_int_equal(
+                tg_bpe_append_piece(&bpe, &work, (const uint8_t *)all, strlen(all), NULL), TG_OK);
+            assert_int_equal(work.n_ids, n);
+            for (int i = 0; i < n; i++)
+                assert_int_equal(work.ids[i], part[i].id);
+        }
+        tg_bpe_work_deinit(&work);
+        tg_vocab_deinit(&v);
+        tg_bpe_deinit(&bpe);
+    }
+}
+
 static void a23_the_last_rank(void **state)
 {
     (void)state;
@@ -254,9 +339,13 @@ static void r11_long_pieces(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(equals_the_definition), cmocka_unit_test(a22_bytes_without_a_token),
-        cmocka_unit_test(a23_the_last_rank),     cmocka_unit_test(whole_pieces),
-        cmocka_unit_test(cache_changes_nothing), cmocka_unit_test(r11_long_pieces),
+        cmocka_unit_test(ranks_of_tokens),
+        cmocka_unit_test(equals_the_definition),
+        cmocka_unit_test(a22_bytes_without_a_token),
+        cmocka_unit_test(a23_the_last_rank),
+        cmocka_unit_test(whole_pieces),
+        cmocka_unit_test(cache_changes_nothing),
+        cmocka_unit_test(r11_long_pieces),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -135,7 +135,7 @@ static void added_tokens(void **state)
     (void)state;
     tg_tokenizer *t = start();
     size_t n;
-    t->nfc = true;
+    t->normalizer.nfc = true;
     assert_int_equal(merge(t, "a b"), TG_OK);
     assert_int_equal(added(t, 6, "<s>", true, false), TG_OK);
     assert_int_equal(added(t, 7, "e\xcc\x81", false, true), TG_OK);
@@ -173,7 +173,7 @@ static void added_tokens(void **state)
     assert_int_equal(added(t, 0, "a", false, false), TG_OK);
     refused(t, added(t, 0, "a", false, true), "token id 0 is there twice");
     t = start();
-    t->nfc = true;
+    t->normalizer.nfc = true;
     assert_int_equal(merge(t, "a b"), TG_OK);
     assert_int_equal(added(t, 6, "e\xcc\x81", false, true), TG_OK);
     assert_int_equal(added(t, 7, "\xc3\xa9", false, true), TG_OK);

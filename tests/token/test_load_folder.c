@@ -241,7 +241,7 @@ static void merges_txt(void **state)
     refused(FILES({"vocab.json", VOCAB}), TG_E_MODEL,
             "vocab.json: there is no merges.txt beside it");
     refused(FILES({"vocab.json", "{\"a\": 1, \"a\": 2}"}, {"merges.txt", MERGES}), TG_E_MODEL,
-            "uplicate");
+            "tokens 1 and 2 are the same");
 }
 
 int main(void)

@@ -5,6 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <cmocka.h>
+#include <math.h>
 #include <string.h>
 
 #include "support/check_container.h"
@@ -221,8 +222,8 @@ static void m59_kinds(void **state)
     s.model = NULL;
     refused(s, "tokenizer.ggml.model is missing");
     s = plain();
-    s.model = "llama";
-    refused(s, "tokenizer model not supported (found 'llama', allowed 'gpt2')");
+    s.model = "t5";
+    refused(s, "tokenizer model not supported (found 't5', allowed 'gpt2', 'llama')");
     s = plain();
     s.pre = NULL;
     refused(s, "tokenizer.ggml.pre is missing");
@@ -332,6 +333,120 @@ static void m58_ids(void **state)
     refused_file(g, 16, "tokenizer.ggml.unknown_token_id");
 }
 
+/* ---- SentencePiece ----------------------------------------------------------------------------
+ */
+
+#define MARK "\xe2\x96\x81"
+
+enum { N_PIECES = 13 };
+
+/* Pieces with their types and scores, and the 256 bytes behind them. */
+static gguf pieces_of(const char *architecture, float score_of_a, bool bytes_too)
+{
+    static const struct {
+        const char *text;
+        uint32_t type;
+        float score;
+    } piece[N_PIECES] = {
+        {"<unk>", 2, 0},         {"<s>", 3, 0},     {"</s>", 3, 0},
+        {MARK, 1, -9},           {"a", 1, -8},      {"b", 1, -7},
+        {"ab", 1, -2},           {MARK "a", 1, -1}, {"ba", 1, -0.5f},
+        {"<tool>", 4, -1000},    {MARK "b", 5, 9},  {"\n\n", 4, -1000},
+        {"<end_of_turn>", 3, 0},
+    };
+    gguf g = gguf_new();
+    gguf_text(&g, "general.architecture", architecture);
+    gguf_text(&g, K("model"), "llama");
+    uint64_t n = N_PIECES + (bytes_too ? 256 : 0);
+    bytes *tokens = gguf_array(&g, K("tokens"), GGUF_STRING, n);
+    for (uint64_t i = 0; i < n; i++) {
+        char name[8];
+        snprintf(name, sizeof name, "<0x%02X>", (unsigned)(uint8_t)(i - N_PIECES));
+        const char *text = i < N_PIECES ? piece[i].text : name;
+        gguf_string(tokens, text, strlen(text));
+    }
+    bytes *types = gguf_array(&g, K("token_type"), GGUF_I32, n);
+    for (uint64_t i = 0; i < n; i++)
+        put_u32(types, i < N_PIECES ? piece[i].type : 6);
+    bytes *scores = gguf_array(&g, K("scores"), GGUF_F32, n);
+    for (uint64_t i = 0; i < n; i++) {
+        float score = i == 4 ? score_of_a : i < N_PIECES ? piece[i].score : 0;
+        uint32_t bits;
+        memcpy(&bits, &score, 4);
+        put_u32(scores, bits);
+    }
+    put_id(&g, K("bos_token_id"), 1);
+    put_id(&g, K("eos_token_id"), 2);
+    put_id(&g, K("unknown_token_id"), 0);
+    return g;
+}
+
+static gguf pieces(float score_of_a, bool bytes_too)
+{
+    return pieces_of("llama", score_of_a, bytes_too);
+}
+
+static void sentencepiece(void **state)
+{
+    (void)state;
+    enum { B = N_PIECES };
+    tg_tokenizer *t = NULL;
+    tg_tokenizer_info info;
+    tg_error err = {0};
+    size_t n;
+    assert_int_equal(load(pieces(-8, true), &t, 300, &err), TG_OK);
+    tg_tokenizer_get_info(t, &info);
+    assert_string_equal(info.model, "SentencePiece BPE");
+    assert_true(info.add_bos && !info.add_eos && info.strips_space);
+    assert_int_equal(info.n_merges, 0);
+    expect_ids(t, "abab", 4, TG_TOK_BOS, (int32_t[]){1, 7, 8, 5, -1}); /* ba, then _a */
+    expect_ids(t, "ab", 2, 0, (int32_t[]){7, 5, -1});                     /* _a before ab */
+    expect_ids(t, "b a", 3, 0, (int32_t[]){3, 5, 7, -1});                 /* _b is unused */
+    expect_ids(t, "\xc3\xa9<s>", 5, 0,
+               (int32_t[]){3, B + 0xc3, B + 0xa9, B + '<', B + 's', B + '>', -1});
+    expect_ids(t, "<s>a", 4, TG_TOK_SPECIAL, (int32_t[]){1, 7, -1}); /* a prefix behind it too */
+    expect_ids(t, "a<tool>\xff", 8, 0, (int32_t[]){7, 9, 3, B + 0xff, -1});
+    assert_memory_equal(tg_tokenizer_bytes(t, 7, &n), " a", 2);
+    assert_memory_equal(tg_tokenizer_bytes(t, B + 0xff, &n), "\xff", 1);
+    assert_int_equal(n, 1);
+    assert_true(tg_tokenizer_is_eog(t, 2) && tg_tokenizer_is_eog(t, 12));
+    tg_tokenizer_free(t);
+
+    gguf g = pieces(-8, true);
+    put_bool(&g, K("add_space_prefix"), 0);
+    put_bool(&g, K("add_bos_token"), 0);
+    assert_int_equal(load(g, &t, 300, &err), TG_OK);
+    tg_tokenizer_get_info(t, &info);
+    assert_true(!info.add_bos && !info.strips_space);
+    expect_ids(t, "abab", 4, TG_TOK_BOS, (int32_t[]){4, 8, 5, -1});
+    expect_ids(t, "a\n\n b", 5, 0, (int32_t[]){4, 11, 3, 5, -1});
+    tg_tokenizer_free(t);
+
+    assert_int_equal(load(pieces(-8, false), &t, 300, &err),
+                     TG_OK); /* no bytes: the unknown token */
+    expect_ids(t, "axyb", 4, 0, (int32_t[]){7, 0, 5, -1});
+    tg_tokenizer_free(t);
+    refused_file(pieces(NAN, true), 300, "the score of token 4 is not a number");
+    g = pieces(-8, true);
+    put_bool(&g, K("remove_extra_whitespaces"), 1);
+    refused_file(g, 300, "tokenizer.ggml.remove_extra_whitespaces is not supported");
+    spec s = plain();
+    s.model = "llama";
+    refused(s, "tokenizer.ggml.scores is missing");
+}
+
+/* In these models special tokens take the white space behind them along. */
+static void phi3(void **state)
+{
+    (void)state;
+    tg_tokenizer *t = NULL;
+    tg_error err = {0};
+    assert_int_equal(load(pieces_of("phi3", -8, true), &t, 300, &err), TG_OK);
+    static const char text[] = "<end_of_turn> \n a<s> a";
+    expect_ids(t, text, strlen(text), TG_TOK_SPECIAL, (int32_t[]){12, 7, 1, 3, 7, -1});
+    tg_tokenizer_free(t);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -339,6 +454,7 @@ int main(void)
         cmocka_unit_test(policies),       cmocka_unit_test(m59_kinds),
         cmocka_unit_test(m52_lengths),    cmocka_unit_test(m53_m60_tokens),
         cmocka_unit_test(m56_m57_merges), cmocka_unit_test(m58_ids),
+        cmocka_unit_test(sentencepiece),  cmocka_unit_test(phi3),
     };
     return cmocka_run_group_tests(tests, scratch_setup, scratch_teardown);
 }

@@ -9,11 +9,13 @@
 
 #include "support/tokenizers.h"
 
-/* small-a.json with `text` as the value at a path of members and places: "model.vocab",
+static const char *base = "small-a.json";
+
+/* That file with `text` as the value at a path of members and places: "model.vocab",
  * "added_tokens.0.id". An empty text removes the member. */
 static json_t *with(const char *path, const char *text)
 {
-    json_t *root = load_patched("small-a.json", NULL), *at = root;
+    json_t *root = load_patched(base, NULL), *at = root;
     json_t *value = *text ? json_loads(text, JSON_DECODE_ANY, NULL) : NULL;
     assert_true(!*text || value);
     char name[64];
@@ -41,7 +43,7 @@ static void refused(const char *path, const char *text, const char *wanted)
     json_t *root = with(path, text);
     tg_tokenizer *t = NULL;
     tg_error err = {0};
-    tg_status status = tg_load_json(&t, root, "tokenizer.json", 1000, &err);
+    tg_status status = load_tree(&t, root, 1000, &err);
     if (status == TG_OK) {
         status = tg_build_finish(t, &err);
         tg_tokenizer_free(t);
@@ -53,7 +55,6 @@ static void refused(const char *path, const char *text, const char *wanted)
     assert_non_null(strstr(err.message, wanted));
     assert_memory_equal(err.message, "tokenizer.json: ", 16);
     assert_null(strchr(err.message, '\n'));
-    json_decref(root);
 }
 
 static tg_tokenizer *accepted(const char *path, const char *text)
@@ -114,7 +115,7 @@ static void m59_pre_tokenizers(void **state)
     refused(key, "null", "pre-tokenizer not supported (found 'null')");
     refused(key, "[]", "pre_tokenizer has the wrong type (found array, allowed object)");
     refused(key, "{}", "pre-tokenizer not supported (found '')");
-    refused(key, "{\"type\":\"Metaspace\"}", "pre-tokenizer not supported (found 'Metaspace')");
+    refused(key, "{\"type\":\"Whitespace\"}", "pre-tokenizer not supported (found 'Whitespace')");
     refused(key, "{\"type\":\"Sequence\"}", "pretokenizers has the wrong type");
     refused(key, SEQ(""), "pre-tokenizer not supported");
     refused(key, SEQ("1"), "pre-tokenizer not supported");
@@ -145,6 +146,62 @@ static void m59_pre_tokenizers(void **state)
             "add_prefix_space after another pre-tokenizer");
     refused(key, "{\"type\":\"ByteLevel\",\"add_prefix_space\":1}",
             "add_prefix_space has the wrong type");
+}
+
+#define MARK    "\xe2\x96\x81"
+#define REPLACE "{\"type\":\"Replace\",\"pattern\":{\"String\":\" \"},\"content\":\"" MARK "\"}"
+#define DECODERS(more)                                                                             \
+    "{\"type\":\"Sequence\",\"decoders\":[{\"type\":\"Replace\",\"pattern\":{\"String\":\"" MARK   \
+    "\"},\"content\":\" \"}" more "]}"
+#define BYTES    ",{\"type\":\"ByteFallback\"}"
+#define FUSE     ",{\"type\":\"Fuse\"}"
+#define STRIP(n) ",{\"type\":\"Strip\",\"content\":\" \",\"start\":" n ",\"stop\":0}"
+
+static void sentencepiece(void **state)
+{
+    (void)state;
+    static const char key[] = "pre_tokenizer",
+                      meta[] = "{\"type\":\"Metaspace\",\"replacement\":\"" MARK "\"";
+    char text[256];
+    base = "small-c.json";
+    tg_tokenizer_info info;
+    tg_tokenizer *t = accepted("decoder", DECODERS(BYTES FUSE STRIP("1")));
+    tg_tokenizer_get_info(t, &info);
+    assert_string_equal(info.model, "SentencePiece BPE");
+    assert_string_equal(info.pre, "nothing");
+    assert_true(info.strips_space);
+    tg_tokenizer_free(t);
+    t = accepted("decoder", DECODERS(BYTES FUSE));
+    tg_tokenizer_get_info(t, &info);
+    assert_false(info.strips_space);
+    tg_tokenizer_free(t);
+    refused("decoder", "null", "decoder not supported (found 'null')");
+    refused("decoder", "{\"type\":\"Metaspace\"}", "decoder not supported (found 'Metaspace')");
+    refused("decoder", DECODERS(FUSE), "ByteFallback of the decoder or of the model alone");
+    refused("decoder", DECODERS(BYTES), "no Fuse");
+    refused("decoder", DECODERS(BYTES BYTES FUSE), "(found 'ByteFallback')");
+    refused("decoder", DECODERS(BYTES FUSE STRIP("2")), "(found 'Strip')");
+    refused("model.byte_fallback", "false", "ByteFallback of the decoder or of the model alone");
+    refused("normalizer", "null", "pre-tokenizer not supported (found 'null')");
+    refused("normalizer", "{\"type\":\"Prepend\",\"prepend\":\"_\"}",
+            "normalizer not supported (found 'Prepend')");
+    refused("normalizer",
+            "{\"type\":\"Replace\",\"pattern\":{\"Regex\":\" \"},\"content\":\"" MARK "\"}",
+            "normalizer not supported (found 'Replace')");
+    refused(key, LEVEL, "Prepend or Replace before ByteLevel");
+    refused("model.vocab.<0x00>", "", "only 255 of the 256 bytes have a token");
+    refused("added_tokens.0",
+            "{\"content\":\"<unk>\",\"id\":0,\"normalized\":true,\"lstrip\":true}",
+            "added token '<unk>' is both normalized and stripped");
+    accepted_as(key, strcat(strcpy(text, meta), "}"), "each space");
+    accepted_as(key, strcat(strcpy(text, meta), ",\"split\":false}"), "nothing");
+    refused(key, strcat(strcpy(text, meta), ",\"split\":1}"), "split has the wrong type");
+    refused(key, strcat(strcpy(text, meta), ",\"prepend_scheme\":\"last\"}"),
+            "prepend_scheme not supported (found 'last')");
+    refused(key, "{\"type\":\"Metaspace\",\"replacement\":\"_\"}",
+            "Metaspace with another replacement");
+    base = "small-a.json";
+    refused("normalizer", REPLACE, "Prepend or Replace before ByteLevel");
 }
 
 static void m59_other_components(void **state)
@@ -265,13 +322,10 @@ static void m58_templates(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(well_formed),
-        cmocka_unit_test(pre_tokenizers),
-        cmocka_unit_test(m59_pre_tokenizers),
-        cmocka_unit_test(m59_other_components),
-        cmocka_unit_test(m52_to_m57_vocabularies),
-        cmocka_unit_test(m53_added_tokens),
-        cmocka_unit_test(m58_templates),
+        cmocka_unit_test(well_formed),          cmocka_unit_test(pre_tokenizers),
+        cmocka_unit_test(m59_pre_tokenizers),   cmocka_unit_test(sentencepiece),
+        cmocka_unit_test(m59_other_components), cmocka_unit_test(m52_to_m57_vocabularies),
+        cmocka_unit_test(m53_added_tokens),     cmocka_unit_test(m58_templates),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

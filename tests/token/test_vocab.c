@@ -90,6 +90,54 @@ static void literal_text(void **state)
     tg_vocab_deinit(&v);
 }
 
+/* SentencePiece's spellings are text, but for its spaces and its bytes. */
+static void text_alphabet(void **state)
+{
+    (void)state;
+    tg_vocab v;
+    tg_error err;
+    int32_t ids[3];
+    assert_int_equal(tg_vocab_init(&v, 10, NULL), TG_OK);
+    v.alphabet = TG_ALPHABET_TEXT;
+    assert_int_equal(add(&v, 0,
+                         "\xe2\x96\x81"
+                         "a",
+                         &err),
+                     TG_OK);
+    assert_int_equal(add(&v, 1, "<0x41>", &err), TG_OK);
+    assert_int_equal(add(&v, 2, "b\xe2\x96\x81", &err), TG_OK);
+    assert_int_equal(add(&v, 3,
+                         "b\xe2\x96\x81\xe2\x96\x81"
+                         "a",
+                         &err),
+                     TG_OK);
+    assert_int_equal(add(&v, 4, "\xc4\xa0", &err), TG_OK);
+    refused(&v, 5, " a", "tokens 0 and 5 are the same (' a')");
+    refused(&v, 5, "<0x41>", "tokens 1 and 5 are the same");
+    expect_bytes(&v, 0, " a", 2);
+    expect_bytes(&v, 3, "b  a", 4);
+    expect_bytes(&v, 4, "\xc4\xa0", 2);
+    assert_int_equal(tg_vocab_find(&v, "<0x41>", 6), 1);
+    assert_int_equal(tg_vocab_find_bytes(&v, (const uint8_t *)"<0x41>", 6),
+                     -1); /* no text leads there */
+    assert_int_equal(tg_vocab_find_bytes(&v, (const uint8_t *)" a", 2), 0);
+    tg_vocab_find_merge(&v, "b\xe2\x96\x81", 4,
+                        "\xe2\x96\x81"
+                        "a",
+                        4, ids);
+    assert_memory_equal(ids, ((int32_t[]){2, 0, 3}), sizeof ids);
+    tg_vocab_find_merge(&v, "b", 1, "\xff", 1, ids);
+    assert_memory_equal(ids, ((int32_t[]){-1, -1, -1}), sizeof ids);
+    assert_true(v.before_space['b'] && v.before_space[' '] && !v.before_space['a']);
+    tg_vocab_deinit(&v);
+
+    static const char *const no_bytes[] = {"<0x4>",  "<0x411>", "<0xG0>",
+                                           "<0x-1>", "(0x41>",  "<0x41)"};
+    for (size_t i = 0; i < sizeof no_bytes / sizeof *no_bytes; i++)
+        assert_int_equal(tg_vocab_named_byte(no_bytes[i], strlen(no_bytes[i])), -1);
+    assert_int_equal(tg_vocab_named_byte("<0xfF>", 6), 255);
+}
+
 static void m53_ids_and_duplicates(void **state)
 {
     (void)state;
@@ -163,11 +211,9 @@ static void many(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(alphabet),
-        cmocka_unit_test(literal_text),
-        cmocka_unit_test(m53_ids_and_duplicates),
-        cmocka_unit_test(a17_holes),
-        cmocka_unit_test(m54_long_or_not_utf8),
+        cmocka_unit_test(alphabet),      cmocka_unit_test(literal_text),
+        cmocka_unit_test(text_alphabet), cmocka_unit_test(m53_ids_and_duplicates),
+        cmocka_unit_test(a17_holes),     cmocka_unit_test(m54_long_or_not_utf8),
         cmocka_unit_test(many),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
