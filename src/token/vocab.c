@@ -65,7 +65,14 @@ int tg_vocab_named_byte(const void *spelling, size_t n)
 static inline size_t character(const uint8_t *s, size_t n, size_t i, uint32_t *code)
 {
     *code = s[i];
-    return s[i] < 0x80 ? 1 : (size_t)tg_utf8_decode(s + i, n - i, code);
+    if (s[i] < 0x80)
+        return 1;
+    if (s[i] >= 0xc2 && s[i] < 0xe0 && n - i > 1 &&
+        (s[i + 1] & 0xc0) == 0x80) { /* most of a spelling */
+        *code = (s[i] & 0x1fu) << 6 | (s[i + 1] & 0x3fu);
+        return 2;
+    }
+    return (size_t)tg_utf8_decode(s + i, n - i, code);
 }
 
 /* Reads a spelling of at most TG_MAX_TOKEN_BYTES into `out`, which has room for as many; the key
@@ -156,7 +163,7 @@ int32_t tg_vocab_find_bytes(const tg_vocab *v, const uint8_t *bytes, size_t n)
 }
 
 void tg_vocab_find_merge(const tg_vocab *v, const void *left, size_t n_left, const void *right,
-                         size_t n_right, int32_t ids[3])
+                         size_t n_right, int32_t guess, int32_t ids[3])
 {
     uint8_t room[2 * TG_MAX_TOKEN_BYTES];
     key l, r;
@@ -168,7 +175,10 @@ void tg_vocab_find_merge(const tg_vocab *v, const void *left, size_t n_left, con
         return;
     ids[1] = find_key(v, &r);
     if (!l.literal && !r.literal) {
-        ids[2] = tg_vocab_find_bytes(v, room, l.n + r.n);
+        const tg_vocab_token *token = guess >= 0 && guess < v->n_tokens ? &v->tokens[guess] : NULL;
+        bool good = token && token->n == l.n + r.n && !token->is_literal &&
+                    memcmp(v->text + token->at, room, token->n) == 0;
+        ids[2] = good ? guess : tg_vocab_find_bytes(v, room, l.n + r.n);
         return;
     }
     memcpy(room, left, n_left);
@@ -266,7 +276,7 @@ tg_status tg_vocab_add(tg_vocab *v, int64_t id, const void *spelling, size_t n, 
                             .literal = k.literal,
                             .next_id = (uint32_t)id + 1};
     v->n_used++;
-    *token = (tg_vocab_token){.at = at, .n = (uint16_t)k.n};
+    *token = (tg_vocab_token){.at = at, .n = (uint16_t)k.n, .is_literal = k.literal};
     if (k.n > v->longest)
         v->longest = k.n;
     for (size_t i = 1; v->alphabet == TG_ALPHABET_TEXT && i < k.n; i++)
@@ -286,6 +296,7 @@ tg_status tg_vocab_set_literal(tg_vocab *v, int32_t id, const void *bytes, size_
     if (status == TG_OK) {
         token->at = at;
         token->n = (uint16_t)n;
+        token->is_literal = true;
     }
     return status;
 }

@@ -15,7 +15,8 @@ typedef struct tg_vocab_token {
     uint32_t at; /* of its bytes in `text` */
     uint16_t n;
     bool is_added, is_special, is_eog;
-    bool is_unused; /* has a text all the same */
+    bool is_unused;  /* has a text all the same */
+    bool is_literal; /* no run of bytes leads to it */
 } tg_vocab_token;
 
 typedef struct tg_vocab_slot tg_vocab_slot;
@@ -57,9 +58,10 @@ int tg_vocab_named_byte(const void *spelling, size_t n);
 /* The id of a spelling, or of the token that stands for the bytes; -1 when there is none. */
 int32_t tg_vocab_find(const tg_vocab *v, const void *spelling, size_t n);
 int32_t tg_vocab_find_bytes(const tg_vocab *v, const uint8_t *bytes, size_t n);
-/* The ids of two spellings, and of the one that they are when joined. */
+/* The ids of two spellings, and of the one that they are when joined, which is looked for first at
+ * `guess`: merges and what they make mostly stand in the same order. */
 void tg_vocab_find_merge(const tg_vocab *v, const void *left, size_t n_left, const void *right,
-                         size_t n_right, int32_t ids[3]);
+                         size_t n_right, int32_t guess, int32_t ids[3]);
 
 /* Frees the index that the finds need. */
 void tg_vocab_drop_index(tg_vocab *v);

@@ -164,7 +164,7 @@ static void members_left_out(void **state)
     json_decref(root);
 
     assert_null(
-        tg_json_parse_around("{\"a\":1,\"a\":2}", 15, "x.json", NULL, &keys[1], range, 1, &err));
+        tg_json_parse_around("{\"a\":1,\"a\":2}", 13, "x.json", NULL, &keys[1], range, 1, &err));
     assert_non_null(strstr(err.message, "uplicate"));
     assert_null(tg_json_parse_around("{\"a\":[1,2],\"b\" 2}", 17, "x.json", NULL, &keys[1], range,
                                      1, &err));

@@ -124,9 +124,9 @@ static void text_alphabet(void **state)
     tg_vocab_find_merge(&v, "b\xe2\x96\x81", 4,
                         "\xe2\x96\x81"
                         "a",
-                        4, ids);
+                        4, -1, ids);
     assert_memory_equal(ids, ((int32_t[]){2, 0, 3}), sizeof ids);
-    tg_vocab_find_merge(&v, "b", 1, "\xff", 1, ids);
+    tg_vocab_find_merge(&v, "b", 1, "\xff", 1, 3, ids);
     assert_memory_equal(ids, ((int32_t[]){-1, -1, -1}), sizeof ids);
     assert_true(v.before_space['b'] && v.before_space[' '] && !v.before_space['a']);
     tg_vocab_deinit(&v);
