@@ -148,7 +148,7 @@ static void pathological_texts(void **state)
                                         "\xff", " a", "ab", "\xcc\x81",     "'"};
     uint8_t *text = malloc(N);
     assert_non_null(text);
-    tg_tokenizer *t = small_a(), *q;
+    tg_tokenizer *t = small_a(), *q, *c = tokenizer_of(load_patched("small-c.json", NULL), 1000);
     json_t *patch = json_pack("{s:{s:s}}", "normalizer", "type", "NFC");
     q = tokenizer_of(load_patched("small-b.json", patch), 1000);
     json_decref(patch);
@@ -162,10 +162,13 @@ static void pathological_texts(void **state)
         assert_int_equal(tg_tokenizer_encode(q, text, N, TG_TOK_SPECIAL, &ids, &n_ids, NULL, NULL),
                          TG_OK);
         tg_free(ids);
+        assert_int_equal(tg_tokenizer_encode(c, text, N, 0, &ids, &n_ids, NULL, NULL), TG_OK);
+        tg_free(ids);
     }
     assert_true(clock_seconds() - start < 30);
     tg_tokenizer_free(t);
     tg_tokenizer_free(q);
+    tg_tokenizer_free(c);
     free(text);
 }
 
