@@ -35,6 +35,24 @@ run generate -m /dev/null x
 status 3
 one_error
 
+# a type that is known, and not supported: Q3_K under the number of IQ3_S, which has blocks of the same size
+"$PYTHON" - tests/golden/gguf/llama-blocks.q3_k.gguf "$T/iq3_s" <<'EOF'
+import struct
+import sys
+
+data, name = bytearray(open(sys.argv[1], "rb").read()), b"blk.0.ffn_up.weight"
+at = data.index(name) + len(name) + 4 + 2 * 8
+assert struct.unpack_from("<I", data, at) == (11,)
+struct.pack_into("<I", data, at, 21)
+open(sys.argv[2], "wb").write(data)
+EOF
+run logits -m "$T/iq3_s" --ids 1,2
+status 3
+out ''
+one_error
+err_has 'blk.0.ffn_up.weight'
+err_has 'IQ3_S'
+
 need_model
 
 # cut anywhere
