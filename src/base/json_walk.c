@@ -84,7 +84,7 @@ static void find_members(const uint8_t *s, size_t n_bytes, size_t i, const char 
             return;
         }
         i = skip_value(s, n_bytes, value);
-        if (k < n && ranges[k].to == 0)
+        if (k < n && ranges[k].to == 0 && i > value) /* no value at all is the parser's to refuse */
             ranges[k] = (tg_json_range){value, i};
         i = skip_spaces(s, n_bytes, i);
         if (i == n_bytes || s[i] != ',')
