@@ -23,8 +23,8 @@ enum { VLEN = 16 };
 #define VEC static inline __attribute__((always_inline))
 #endif
 
-/* Of functions that are made anew for each of many constants: for plain C once will do. */
-#if TG_ISA_LEVEL == TG_ISA_scalar
+/* Of functions that are made anew for each of many constants: for plain C, and to find mistakes, once will do. */
+#if defined(TG_DEBUG) || TG_ISA_LEVEL == TG_ISA_scalar
 #define VEC_MANY static
 #define VEC_UNROLL
 #else
