@@ -5,14 +5,21 @@
 
 #include "convert/plan.h"
 
-/* Pairs as they lie in the file, but for what is said anew of its types. */
+/* What is said anew, or holds no longer: parts are joined. */
+static bool is_left_out(const char *key)
+{
+    return strcmp(key, "general.file_type") == 0 || strcmp(key, "general.quantization_version") == 0 ||
+           strncmp(key, "split.", 6) == 0;
+}
+
+/* Pairs as they lie in the file. */
 static void carry_over(tg_plan *plan)
 {
     const char *key;
     const uint8_t *bytes;
     size_t n;
     for (size_t i = 0; (bytes = tg_container_pair_at(plan->in, i, &key, &n)); i++)
-        if (strcmp(key, "general.file_type") != 0 && strcmp(key, "general.quantization_version") != 0)
+        if (!is_left_out(key))
             tg_gguf_put_raw(&plan->head, bytes, n);
 }
 
