@@ -103,6 +103,7 @@ static const char *differing_tokenizer(const tg_tokenizer *a, const tg_tokenizer
         {"pre-tokenizer", strcmp(x.pre, y.pre) == 0},
         {"begin of text", x.bos == y.bos && x.add_bos == y.add_bos},
         {"end of text", x.eos == y.eos && x.add_eos == y.add_eos},
+        {"space before a text", x.strips_space == y.strips_space},
     };
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
         if (!parts[i].same)

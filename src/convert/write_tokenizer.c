@@ -9,7 +9,7 @@
 #include "convert/folder.h"
 #include "token/build.h"
 
-enum { TYPE_NORMAL = 1, TYPE_CONTROL = 3, TYPE_USER_DEFINED = 4, TYPE_UNUSED = 5, TYPE_BYTE = 6 };
+enum { TYPE_NORMAL = 1, TYPE_UNKNOWN = 2, TYPE_CONTROL = 3, TYPE_USER_DEFINED = 4, TYPE_UNUSED = 5, TYPE_BYTE = 6 };
 
 typedef struct tables {
     tg_gguf_writer *w;
@@ -19,6 +19,7 @@ typedef struct tables {
     bool sentence_piece;
     int n_vocab;
     json_t *root, *vocab;  /* tokenizer.json, or vocab.json alone */
+    int32_t unknown;       /* -1: none */
     const char **spelling; /* [n_vocab], of the tokens in `vocab` */
     float *score;          /* [n_vocab] with SentencePiece, else NULL */
     tg_error *err;
@@ -58,7 +59,58 @@ static tg_status read_vocab(tables *t)
         if (i >= 0 && i < t->n_vocab)
             t->spelling[i] = spelling;
     }
+    const char *unknown = json_string_value(json_object_get(json_object_get(t->root, "model"), "unk_token"));
+    id = unknown && t->sentence_piece ? json_object_get(t->vocab, unknown) : NULL;
+    if (id && json_integer_value(id) >= 0 && json_integer_value(id) < t->n_vocab)
+        t->unknown = (int32_t)json_integer_value(id);
     return TG_OK;
+}
+
+/* A merge as "left right", which may stand as a text or as a pair; reading saw to its length. */
+static size_t merge_text(const json_t *merge, char *text, size_t room)
+{
+    const char *whole = json_string_value(merge), *left = json_string_value(json_array_get(merge, 0));
+    const char *right = json_string_value(json_array_get(merge, 1));
+    int n = whole ? snprintf(text, room, "%s", whole)
+                  : snprintf(text, room, "%s %s", left ? left : "", right ? right : "");
+    return n < (int)room ? (size_t)n : room - 1;
+}
+
+/* SentencePiece's merges have an order; a GGUF has scores instead, the highest first, of what they make. */
+static tg_status rank_tokens(tables *t)
+{
+    const json_t *merges = json_object_get(json_object_get(t->root, "model"), "merges");
+    const size_t n = json_array_size(merges);
+    t->score = tg_alloc((size_t)t->n_vocab, sizeof *t->score, "scores of tokens", t->err);
+    if (!t->score)
+        return TG_E_RESOURCE;
+    for (size_t i = n; i-- > 0;) { /* the first that makes a token counts */
+        char text[2 * TG_MAX_TOKEN_BYTES + 2];
+        size_t length = merge_text(json_array_get(merges, i), text, sizeof text);
+        char *space = memchr(text, ' ', length);
+        if (!space)
+            continue;
+        memmove(space, space + 1, length - (size_t)(space - text)); /* and the end of the text */
+        json_int_t id = json_integer_value(json_object_get(t->vocab, text));
+        if (json_object_get(t->vocab, text) && id >= 0 && id < t->n_vocab)
+            t->score[id] = -(float)(i + 1);
+    }
+    for (int id = 0; id < t->n_vocab; id++)
+        t->score[id] = t->score[id] != 0 ? t->score[id] : -(float)(n + 1);
+    return TG_OK;
+}
+
+/* Does a text get a space before it? */
+static bool has_space_prefix(const tables *t)
+{
+    static const char space[] = "\xe2\x96\x81";
+    int32_t *ids = NULL;
+    size_t n = 0;
+    tg_tokenizer_encode(t->tokenizer, "a", 1, 0, &ids, &n, NULL, NULL);
+    const char *first = n && ids[0] < t->n_vocab ? t->spelling[ids[0]] : NULL;
+    bool prefixed = first && strncmp(first, space, sizeof space - 1) == 0;
+    tg_free(ids);
+    return prefixed;
 }
 
 /* ---- tokens --------------------------------------------------------------------------------------------- */
@@ -75,6 +127,8 @@ static int32_t type_of(const tables *t, int32_t id)
     tg_token_kind kind = tg_tokenizer_kind(t->tokenizer, id);
     if (kind == TG_TOKEN_UNUSED)
         return TYPE_UNUSED;
+    if (id == t->unknown)
+        return TYPE_UNKNOWN;
     if (kind == TG_TOKEN_SPECIAL)
         return TYPE_CONTROL;
     return t->tokenizer->vocab.tokens[id].is_added       ? TYPE_USER_DEFINED
@@ -122,14 +176,10 @@ static size_t n_merges_of(const json_t *merges)
 /* The two parts of a merge, as one text. */
 static void add_merge(const tables *t, const json_t *merge)
 {
-    const char *whole = json_string_value(merge), *left = json_string_value(json_array_get(merge, 0));
-    const char *right = json_string_value(json_array_get(merge, 1));
     char text[2 * TG_MAX_TOKEN_BYTES + 2];
-    if (whole && tg_is_version_line(whole, strlen(whole)))
-        return;
-    int n = whole ? snprintf(text, sizeof text, "%s", whole)
-                  : snprintf(text, sizeof text, "%s %s", left ? left : "", right ? right : "");
-    tg_gguf_add_text(t->w, text, n < (int)sizeof text ? (size_t)n : sizeof text - 1); /* reading saw to its length */
+    size_t n = merge_text(merge, text, sizeof text);
+    if (!tg_is_version_line(text, n))
+        tg_gguf_add_text(t->w, text, n);
 }
 
 static void put_merges(const tables *t)
@@ -188,10 +238,13 @@ static void put_template(tables *t)
 static tg_status put_all(tables *t)
 {
     tg_status status = TG_OK;
-    tg_gguf_put_text(t->w, "tokenizer.ggml.model", "gpt2", 4);
-    tg_gguf_put_text(t->w, "tokenizer.ggml.pre", t->info.pre, strlen(t->info.pre));
+    const char *model = t->sentence_piece ? "llama" : "gpt2", *pre = t->sentence_piece ? "default" : t->info.pre;
+    tg_gguf_put_text(t->w, "tokenizer.ggml.model", model, strlen(model));
+    tg_gguf_put_text(t->w, "tokenizer.ggml.pre", pre, strlen(pre));
     put_tokens(t);
-    if (t->vocab == t->root)
+    if (t->sentence_piece)
+        tg_gguf_put_bool(t->w, "tokenizer.ggml.add_space_prefix", has_space_prefix(t));
+    else if (t->vocab == t->root)
         status = put_merges_txt(t);
     else
         put_merges(t);
@@ -199,6 +252,8 @@ static tg_status put_all(tables *t)
         tg_gguf_put_u32(t->w, "tokenizer.ggml.bos_token_id", (uint32_t)t->info.bos);
     if (t->info.eos >= 0)
         tg_gguf_put_u32(t->w, "tokenizer.ggml.eos_token_id", (uint32_t)t->info.eos);
+    if (t->unknown >= 0)
+        tg_gguf_put_u32(t->w, "tokenizer.ggml.unknown_token_id", (uint32_t)t->unknown);
     tg_gguf_put_bool(t->w, "tokenizer.ggml.add_bos_token", t->info.add_bos);
     tg_gguf_put_bool(t->w, "tokenizer.ggml.add_eos_token", t->info.add_eos);
     put_template(t);
@@ -207,16 +262,20 @@ static tg_status put_all(tables *t)
 
 tg_status tg_write_tokenizer(tg_gguf_writer *w, const tg_container *in, int n_vocab, tg_error *err)
 {
-    tables t = {.w = w, .in = in, .n_vocab = n_vocab, .err = err};
+    tables t = {.w = w, .in = in, .n_vocab = n_vocab, .unknown = -1, .err = err};
     tg_status status = tg_tokenizer_load(&t.tokenizer, in, n_vocab, err);
     if (status == TG_OK) {
         tg_tokenizer_get_info(t.tokenizer, &t.info);
+        t.sentence_piece = strncmp(t.info.model, "SentencePiece", 13) == 0;
         status = read_vocab(&t);
     }
+    if (status == TG_OK && t.sentence_piece)
+        status = rank_tokens(&t);
     if (status == TG_OK)
         status = put_all(&t);
     tg_tokenizer_free(t.tokenizer);
     tg_free(t.spelling);
+    tg_free(t.score);
     json_decref(t.root);
     return status;
 }

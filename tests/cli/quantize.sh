@@ -65,6 +65,61 @@ status 0
 run quantize -q "$T/one.gguf" "$T/yes.gguf" --type f32 # which loses nothing
 status 0
 
+# a model in parts becomes one file
+need_python
+"$PYTHON" - "$T" <<'PYTHON'
+import struct, sys
+s = lambda t: struct.pack("<Q", len(t)) + t
+for no in range(2):
+    pairs = [s(b"split.count") + struct.pack("<IH", 2, 2), s(b"split.no") + struct.pack("<IH", 2, no),
+             s(b"split.tensors.count") + struct.pack("<Ii", 5, 2)]
+    pairs = [s(b"general.architecture") + struct.pack("<I", 8) + s(b"none")] * (no == 0) + pairs
+    head = b"GGUF" + struct.pack("<IQQ", 3, 1, len(pairs)) + b"".join(pairs)
+    head += s(b"blk.%d.ffn_up.weight" % no) + struct.pack("<IQQIQ", 2, 32, 4, 0, 0)
+    with open(f"{sys.argv[1]}/part-{no + 1:05}-of-00002.gguf", "wb") as f:
+        f.write(head + bytes(-len(head) % 32) + struct.pack("<128f", *range(128)))
+PYTHON
+run quantize "$T/part-00001-of-00002.gguf" "$T/joined.gguf" --type q8_0
+status 0
+err_has '2 of 2 tensors quantised'
+run inspect --tensors -m "$T/joined.gguf"
+status 0
+out_has 'blk.1.ffn_up.weight'
+
+# SentencePiece: scores take the place of merges, and texts become the same tokens
+mkdir "$T/spm"
+cp tests/token/data/small-c.json "$T/spm/tokenizer.json"
+"$PYTHON" - "$T/spm" <<'PYTHON'
+import json, struct, sys
+tokenizer = json.load(open(f"{sys.argv[1]}/tokenizer.json", encoding="utf-8"))
+n = 1 + max([*tokenizer["model"]["vocab"].values(), *(t["id"] for t in tokenizer["added_tokens"])])
+json.dump(dict(model_type="llama", vocab_size=n, hidden_size=4, intermediate_size=4, num_hidden_layers=1,
+               num_attention_heads=1, max_position_embeddings=64, rms_norm_eps=1e-5),
+          open(f"{sys.argv[1]}/config.json", "w"))
+layer = "model.layers.0."
+shapes = {"model.embed_tokens": (n, 4), "model.norm": (4,), layer + "input_layernorm": (4,),
+          layer + "post_attention_layernorm": (4,)}
+shapes |= {layer + name: (4, 4) for name in ("self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj",
+                                             "self_attn.o_proj", "mlp.gate_proj", "mlp.up_proj", "mlp.down_proj")}
+head, at = {}, 0
+for name, shape in shapes.items():
+    size = 4 * shape[0] * (shape[1] if len(shape) > 1 else 1)
+    head[name + ".weight"] = dict(dtype="F32", shape=shape, data_offsets=[at, at + size])
+    at += size
+text = json.dumps(head).encode()
+with open(f"{sys.argv[1]}/model.safetensors", "wb") as f:
+    f.write(struct.pack("<Q", len(text)) + text + struct.pack("<f", 0.5) * (at // 4))
+PYTHON
+run quantize "$T/spm" "$T/spm.gguf" --type f16
+status 0
+for text in "The hen and the fox" "  spaces   here " "ein schöner Tag, 12 €" "" "<s>x</s>" "$(printf 'a\nb\t')"; do
+    run tokenize --ids --special -m "$T/spm" "$text"
+    status 0
+    cp "$T/out" "$T/ids"
+    run tokenize --ids --special -m "$T/spm.gguf" "$text"
+    out_is "$T/ids"
+done
+
 # bad input
 printf 'no model' >"$T/bad"
 head -c 100000 "$MODEL" >"$T/cut"
