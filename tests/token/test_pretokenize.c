@@ -125,8 +125,23 @@ static void any_bytes(void **state)
 static void long_runs(void **state)
 {
     (void)state;
-    static const char *const units[] = {
-        "a", " ", "\n", " \n", "\n ", "1", "'", "\xe5\xad\x97", "\xff", "' ", "\xcc\x81", "A", "A\xcc\x81", "\xe5\xad\x97" "A", "/", "/\n"};
+    static const char *const units[] = {"a",
+                                        " ",
+                                        "\n",
+                                        " \n",
+                                        "\n ",
+                                        "1",
+                                        "'",
+                                        "\xe5\xad\x97",
+                                        "\xff",
+                                        "' ",
+                                        "\xcc\x81",
+                                        "A",
+                                        "A\xcc\x81",
+                                        "\xe5\xad\x97"
+                                        "A",
+                                        "/",
+                                        "/\n"};
     enum { N = 1 << 20 };
     uint8_t *text = malloc(N);
     assert_non_null(text);
