@@ -182,13 +182,11 @@ VEC_MANY void take_q8_0(const uint8_t *p, size_t stride, taken *out)
     out->scale[0] = vf_from_low_f16(vi_first16(p, stride));
 }
 
-/* Bit c of `high` becomes bit 4 of column c: by a product that sets four copies of four bits 7 apart. */
+/* Bit c of `high` becomes bit 4 of column c. */
 VEC void fifth_bits(vi high, vi code[8])
 {
-    for (int j = 0; j < 8; j++) {
-        vi four = vi_and(vi_shr(high, 4 * j), vi_set1(15));
-        code[j] = vi_or(code[j], vi_and(vi_mul(four, vi_set1(0x02040810)), bytes(16)));
-    }
+    for (int j = 0; j < 8; j++)
+        code[j] = vi_mark(code[j], high, j, 16);
 }
 
 VEC_MANY void take_q5_0(const uint8_t *p, size_t stride, taken *out)

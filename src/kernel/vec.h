@@ -83,7 +83,14 @@ VEC vi vi_shr4(vi a) { return _mm512_srli_epi32(a, 4); }
 VEC vi vi_shl(vi a, int n) { return _mm512_slli_epi32(a, (unsigned)n); }
 VEC vi vi_shr(vi a, int n) { return _mm512_srli_epi32(a, (unsigned)n); }
 VEC vi vi_sar(vi a, int n) { return _mm512_srai_epi32(a, (unsigned)n); } /* keeps the sign */
-VEC vi vi_mul(vi a, vi b) { return _mm512_mullo_epi32(a, b); }
+/* sets the bits of `mark` in byte b of a lane where bit 4 j + b of the lane of `flags` is set; they are clear */
+VEC vi vi_mark(vi a, vi flags, const int j, const int8_t mark)
+{
+    vi same = _mm512_broadcast_i32x4(_mm_set_epi32(0x0c0c0c0c, 0x08080808, 0x04040404, 0));
+    vi byte = _mm512_shuffle_epi8(flags, _mm512_add_epi8(same, _mm512_set1_epi8((char)(j / 2))));
+    __mmask64 set = _mm512_test_epi8_mask(byte, _mm512_set1_epi32(j % 2 ? (int)0x80402010 : 0x08040201));
+    return _mm512_mask_add_epi8(a, set, a, _mm512_set1_epi8(mark));
+}
 /* each byte, 0 .. 15, as what the table has for it */
 VEC vi vi_pick(vi a, const int8_t table[16])
 {
@@ -272,7 +279,18 @@ VEC vi vi_or(vi a, vi b) { return VI2(_mm256_or_si256(a.l, b.l), _mm256_or_si256
 VEC vi vi_shl(vi a, int n) { return VI2(_mm256_slli_epi32(a.l, n), _mm256_slli_epi32(a.h, n)); }
 VEC vi vi_shr(vi a, int n) { return VI2(_mm256_srli_epi32(a.l, n), _mm256_srli_epi32(a.h, n)); }
 VEC vi vi_sar(vi a, int n) { return VI2(_mm256_srai_epi32(a.l, n), _mm256_srai_epi32(a.h, n)); }
-VEC vi vi_mul(vi a, vi b) { return VI2(_mm256_mullo_epi32(a.l, b.l), _mm256_mullo_epi32(a.h, b.h)); }
+VEC __m256i mark8(__m256i a, __m256i flags, const int j, const int8_t mark)
+{
+    __m256i same = _mm256_broadcastsi128_si256(_mm_set_epi32(0x0c0c0c0c, 0x08080808, 0x04040404, 0));
+    __m256i one = _mm256_set1_epi32(j % 2 ? (int)0x80402010 : 0x08040201);
+    __m256i byte = _mm256_shuffle_epi8(flags, _mm256_add_epi8(same, _mm256_set1_epi8((char)(j / 2))));
+    __m256i set = _mm256_cmpeq_epi8(_mm256_and_si256(byte, one), one);
+    return _mm256_or_si256(a, _mm256_and_si256(set, _mm256_set1_epi8(mark)));
+}
+VEC vi vi_mark(vi a, vi flags, const int j, const int8_t mark)
+{
+    return VI2(mark8(a.l, flags.l, j, mark), mark8(a.h, flags.h, j, mark));
+}
 VEC vi vi_pick(vi a, const int8_t table[16])
 {
     __m256i all = _mm256_broadcastsi128_si256(_mm_loadu_si128((const __m128i *)table));
@@ -460,7 +478,12 @@ VEC vi vi_or(vi a, vi b) { vi r; LANES r.i[i] = a.i[i] | b.i[i]; return r; }
 VEC vi vi_shl(vi a, int n) { vi r; LANES r.i[i] = (int32_t)((uint32_t)a.i[i] << n); return r; }
 VEC vi vi_shr(vi a, int n) { vi r; LANES r.i[i] = (int32_t)((uint32_t)a.i[i] >> n); return r; }
 VEC vi vi_sar(vi a, int n) { vi r; LANES r.i[i] = a.i[i] >> n; return r; }
-VEC vi vi_mul(vi a, vi b) { vi r; LANES r.i[i] = (int32_t)((uint32_t)a.i[i] * (uint32_t)b.i[i]); return r; }
+VEC vi vi_mark(vi a, vi flags, const int j, const int8_t mark)
+{
+    LANES for (int b = 0; b < 4; b++)
+        a.i[i] |= ((uint32_t)flags.i[i] >> (4 * j + b) & 1) ? (int32_t)((uint32_t)(uint8_t)mark << 8 * b) : 0;
+    return a;
+}
 VEC vi vi_pick(vi a, const int8_t table[16])
 {
     uint8_t c[64];
