@@ -204,15 +204,9 @@ static void tell_stats(const generation *g)
 
 static void tell(const generation *g)
 {
-    tg_session_info info;
-    tg_session_get_info(g->session, &info);
     if (g->context_full)
         tg_say_note("context full: %d positions (-c sets it)", g->n_ctx);
-    if (info.n_saturated > 0)
-        tg_say_warning(
-            "%llu values beyond the range of the cache's f16 were clamped (--kv-type f32 "
-            "holds them)",
-            (unsigned long long)info.n_saturated);
+    tg_engine_tell_clamped(g->session);
     if (g->opt->stats)
         tell_stats(g);
 }

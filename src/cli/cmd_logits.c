@@ -139,6 +139,8 @@ static int write_logits(const tg_options *opt, const tg_model *model, const int3
     if (!status)
         status = tg_output_close(&out, evaluate(&w, session, err), err);
     tg_signals_watch(NULL);
+    if (!status)
+        tg_engine_tell_clamped(session);
     tg_session_free(session);
     free(w.best);
     return status;

@@ -187,6 +187,15 @@ int tg_engine_session(tg_session **session, const tg_model *model, const tg_opti
     return TG_OK;
 }
 
+void tg_engine_tell_clamped(const tg_session *session)
+{
+    tg_session_info info;
+    tg_session_get_info(session, &info);
+    if (info.n_saturated > 0)
+        tg_say_warning("%llu values beyond the range of the cache's f16 were clamped (--kv-type f32 holds them)",
+                       (unsigned long long)info.n_saturated);
+}
+
 uint64_t tg_engine_peak_bytes(void)
 {
     char line[128];

@@ -28,6 +28,9 @@ tg_session_params tg_engine_params(const tg_options *opt, int n_ctx);
 int tg_engine_session(tg_session **session, const tg_model *model, const tg_options *opt, int n_ctx,
                       tg_error *err);
 
+/* Warns when the cache could not hold values as they were. */
+void tg_engine_tell_clamped(const tg_session *session);
+
 /* The peak of this process image's memory; getrusage would count what the parent had before exec. */
 uint64_t tg_engine_peak_bytes(void);
 void tg_engine_forget_peak(void); /* counts from what is in use now, where the system lets us */

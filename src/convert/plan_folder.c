@@ -114,7 +114,7 @@ static tg_status plan_role(folder *f, tg_role role, int layer)
         return TG_OK;
     if (!tg_arch_role_name(f->to, TG_CONTAINER_GGUF, role))
         return tg_fail(f->plan->err, TG_E_MODEL, tg_container_path(f->plan->in),
-                       "%s has no place in a GGUF of this architecture", tg_arch_role_name(arch, TG_CONTAINER_HF, role));
+                       "a folder of this architecture cannot become a GGUF here (found %s)", arch->hf_name);
     const bool apart = role == TG_ROLE_QKV && tg_arch_role_name(arch, TG_CONTAINER_HF, TG_ROLE_Q);
     const bool optional = apart || (role == TG_ROLE_OUTPUT && c->tied != TG_UNTIED) ||
                           (role == TG_ROLE_FFN_NORM && c->parallel);

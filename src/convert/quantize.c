@@ -47,11 +47,15 @@ static tg_status find_recipe(const tg_recipe **m, const char *name, tg_error *er
 static tg_status check_target(const tg_container *in, const char *out, tg_error *err)
 {
     struct stat target, source;
+    if (!*out)
+        return tg_fail(err, TG_E_USAGE, NULL, "the name of the file to write is empty");
+    if (strcmp(out, "-") == 0)
+        return tg_fail(err, TG_E_USAGE, NULL, "a GGUF cannot go to stdout: give the path of a file");
     if (stat(out, &target) != 0 || !S_ISREG(target.st_mode))
         return TG_OK; /* tg_newfile_create tells what is wrong, if anything is */
     const char *last = NULL;
-    for (size_t i = 0; i < tg_container_n_tensors(in); i++) {
-        const char *file = tg_container_tensor_at(in, i)->file;
+    for (size_t i = 0; i <= tg_container_n_tensors(in); i++) { /* the file of the metadata first: it may have none */
+        const char *file = i == 0 ? tg_container_path(in) : tg_container_tensor_at(in, i - 1)->file;
         if (file != last && stat(file, &source) == 0 && source.st_dev == target.st_dev &&
             source.st_ino == target.st_ino)
             return tg_fail(err, TG_E_USAGE, out, "is read from, and cannot be written to");
@@ -59,10 +63,10 @@ static tg_status check_target(const tg_container *in, const char *out, tg_error 
     }
     char magic[4] = "";
     FILE *f = target.st_size > 0 ? fopen(out, "rbe") : NULL;
-    bool gguf = !f || (fread(magic, 1, 4, f) == 4 && memcmp(magic, "GGUF", 4) == 0);
+    bool gguf = target.st_size == 0 || (f && fread(magic, 1, 4, f) == 4 && memcmp(magic, "GGUF", 4) == 0);
     if (f)
         fclose(f);
-    return gguf ? TG_OK : tg_fail(err, TG_E_USAGE, out, "exists and is no GGUF file: it is not replaced");
+    return gguf ? TG_OK : tg_fail(err, TG_E_USAGE, out, "exists and is no GGUF file that can be read: it is not replaced");
 }
 
 /* ---- types -------------------------------------------------------------------------------------------- */
@@ -160,7 +164,7 @@ static tg_status write_tensor(const tg_transcoder *t, const tg_plan *plan, const
     static const uint8_t zeros[TG_MAX_ALIGNMENT];
     uint64_t n = bytes_of(p);
     tg_status status = p->whole ? tg_transcode_bytes(t, p->whole->data, n, plan->err)
-                                : tg_transcode(t, &p->source, p->type, p->name, plan->err);
+                                : tg_transcode(t, &p->source, p->type, tg_container_path(plan->in), p->name, plan->err);
     size_t padding = (size_t)(tg_round_up(n, plan->head.alignment) - n);
     return status == TG_OK && padding ? tg_transcode_bytes(t, zeros, padding, plan->err) : status;
 }

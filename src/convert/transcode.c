@@ -119,7 +119,8 @@ static tg_status put(const tg_transcoder *t, const void *bytes, size_t n, tg_err
     return status;
 }
 
-tg_status tg_transcode(const tg_transcoder *t, const tg_source *s, const tg_dtype *to, const char *name, tg_error *err)
+tg_status tg_transcode(const tg_transcoder *t, const tg_source *s, const tg_dtype *to, const char *path,
+                       const char *name, tg_error *err)
 {
     uint64_t n = s->n_parts * s->n_rows * s->n_columns;
     tg_status status = TG_OK;
@@ -132,7 +133,7 @@ tg_status tg_transcode(const tg_transcoder *t, const tg_source *s, const tg_dtyp
             float x[256]; /* a block at least */
             tg_quoted q;
             tg_source_read(s, bad / 256 * 256, (size_t)(n - bad / 256 * 256 < 256 ? n - bad / 256 * 256 : 256), x);
-            return tg_fail(err, TG_E_MODEL, NULL, "tensor %s: number %" PRIu64 " (found %g, allowed in %s: up to %g)",
+            return tg_fail(err, TG_E_MODEL, path, "tensor %s: number %" PRIu64 " (found %g, allowed in %s: up to %g)",
                            tg_quote_str(&q, name), bad, (double)x[bad % 256], to->name, (double)limit_of(to));
         }
         status = put(t, t->slab, tg_dtype_row_bytes(to, part.n), err);

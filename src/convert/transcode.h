@@ -46,9 +46,10 @@ typedef struct tg_transcoder {
 size_t tg_transcode_scratch(void);
 size_t tg_transcode_slab(void);
 
-/* Appends all numbers of the source in the format `to` to the file. `name` is for messages: TG_E_MODEL for a number
+/* Appends all numbers of the source in the format `to` to the file. `path` and `name` are for messages: TG_E_MODEL for a number
  * that the format cannot hold; TG_E_STOPPED. */
-tg_status tg_transcode(const tg_transcoder *t, const tg_source *s, const tg_dtype *to, const char *name, tg_error *err);
+tg_status tg_transcode(const tg_transcoder *t, const tg_source *s, const tg_dtype *to, const char *path,
+                       const char *name, tg_error *err);
 
 /* Appends bytes as they are. */
 tg_status tg_transcode_bytes(const tg_transcoder *t, const uint8_t *bytes, uint64_t n, tg_error *err);

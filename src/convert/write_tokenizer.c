@@ -235,6 +235,18 @@ static void put_template(tables *t)
     json_decref(config);
 }
 
+/* A GGUF has three keys for what ends a text. */
+static void put_ends(const tables *t)
+{
+    static const char *const keys[] = {"tokenizer.ggml.eot_token_id", "tokenizer.ggml.eom_token_id"};
+    int n = 0;
+    if (t->info.eos >= 0)
+        tg_gguf_put_u32(t->w, "tokenizer.ggml.eos_token_id", (uint32_t)t->info.eos);
+    for (int32_t id = 0; id < t->info.n_tokens && n < 2; id++)
+        if (id != t->info.eos && tg_tokenizer_is_eog(t->tokenizer, id))
+            tg_gguf_put_u32(t->w, keys[n++], (uint32_t)id);
+}
+
 static tg_status put_all(tables *t)
 {
     tg_status status = TG_OK;
@@ -250,8 +262,7 @@ static tg_status put_all(tables *t)
         put_merges(t);
     if (t->info.bos >= 0)
         tg_gguf_put_u32(t->w, "tokenizer.ggml.bos_token_id", (uint32_t)t->info.bos);
-    if (t->info.eos >= 0)
-        tg_gguf_put_u32(t->w, "tokenizer.ggml.eos_token_id", (uint32_t)t->info.eos);
+    put_ends(t);
     if (t->unknown >= 0)
         tg_gguf_put_u32(t->w, "tokenizer.ggml.unknown_token_id", (uint32_t)t->unknown);
     tg_gguf_put_bool(t->w, "tokenizer.ggml.add_bos_token", t->info.add_bos);

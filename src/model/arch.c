@@ -216,10 +216,11 @@ bool tg_read_float(tg_config_reader *r, const char *key, float *out)
     return true;
 }
 
-const json_t *tg_read_list(tg_config_reader *r, const char *key)
+bool tg_read_list(tg_config_reader *r, const char *key, const json_t **list)
 {
     char buffer[256];
     const json_t *v = tg_container_config(r->c);
+    *list = NULL;
     for (char *at = buffer, *dot; at && v; at = dot ? dot + 1 : NULL) {
         if (at == buffer)
             full_key(r, key, buffer);
@@ -228,7 +229,10 @@ const json_t *tg_read_list(tg_config_reader *r, const char *key)
             *dot = 0;
         v = json_object_get(v, at);
     }
-    return json_is_array(v) ? v : NULL;
+    if (v && !json_is_null(v) && !json_is_array(v))
+        return tg_refuse(r, "%s%s: wrong type (allowed a list)", r->prefix, key);
+    *list = json_is_array(v) ? v : NULL;
+    return true;
 }
 
 bool tg_refuse(tg_config_reader *r, const char *format, ...)
@@ -244,9 +248,9 @@ bool tg_refuse(tg_config_reader *r, const char *format, ...)
 
 bool tg_read_local_layers(tg_config_reader *r, tg_config *c, int n)
 {
-    const json_t *types = tg_read_list(r, "layer_types");
-    if (c->window == 0)
-        return true;
+    const json_t *types;
+    if (!tg_read_list(r, "layer_types", &types))
+        return false;
     if (types && json_array_size(types) != (size_t)c->n_layer)
         return tg_refuse(r, "layer_types (found %zu, wanted %d by the number of layers)", json_array_size(types),
                          c->n_layer);
@@ -259,6 +263,7 @@ bool tg_read_local_layers(tg_config_reader *r, tg_config *c, int n)
         if (types && !local && !(type && strcmp(type, "full_attention") == 0))
             return tg_refuse(r, "layer_types of layer %d is not supported (found %s, allowed: full_attention, "
                                 "sliding_attention)", i, type ? tg_quote_str(&q, type) : "no text");
+        local = local && c->window > 0;
         c->layer[i] = (uint8_t)((c->layer[i] & ~TG_LAYER_LOCAL) | (local ? TG_LAYER_LOCAL : 0));
     }
     return true;
@@ -290,8 +295,8 @@ static bool read_ints(tg_config_reader *r, tg_config *c)
         if (key && !tg_read_int(r, key, int_keys[i].required && !*out, int_keys[i].min, int_keys[i].max, out))
             return false;
     }
-    if (c->window > TG_MAX_CTX) /* nothing lies outside of it */
-        c->window = 0;
+    if (c->window > TG_MAX_CTX) /* nothing lies outside of either */
+        c->window = TG_MAX_CTX;
     if (c->n_ff == 0 && r->arch->ff_is_4x)
         c->n_ff = 4 * c->n_embd;
     if (c->n_ff_expert == 0)
@@ -362,9 +367,11 @@ static bool check(tg_config_reader *r, tg_config *c)
                          c->rope[1].n_rot, c->rope[0].n_rot);
     if (c->soft_cap != 0 && !(c->soft_cap >= 1e-3f && c->soft_cap <= 1e9f))
         return tg_refuse(r, "cap of attention scores (found %g, allowed 0.001 to 1e9)", (double)c->soft_cap);
+    if (c->n_expert == 0 && !tg_arch_role_name(r->arch, r->kind, TG_ROLE_FFN_DOWN))
+        return tg_refuse(r, "%s%s (found 0, allowed: at least 1)", r->prefix, tg_arch_key(r, TG_KEY_N_EXPERT));
     if (c->n_expert > 0 && (c->n_expert_used < 1 || c->n_expert_used > c->n_expert || c->n_ff_expert == 0))
-        return tg_refuse(r, "experts used of %d, and their size (found %d of size %d)", c->n_expert, c->n_expert_used,
-                         c->n_ff_expert);
+        return tg_refuse(r, "%s%s (found %d, allowed 1 to %d), or no size of an expert", r->prefix,
+                         tg_arch_key(r, TG_KEY_N_EXPERT_USED), c->n_expert_used, c->n_expert);
     return no_mixture(r, c);
 }
 

@@ -90,8 +90,8 @@ bool tg_read_choice(tg_config_reader *r, const char *key, bool required, const c
                     int *out);
 /* The key of one of the common numbers; NULL: there is none. */
 const char *tg_arch_key(const tg_config_reader *r, tg_key key);
-/* A list of a folder; NULL: absent. */
-const json_t *tg_read_list(tg_config_reader *r, const char *key);
+/* A list of a folder; *list is NULL when it is absent. */
+bool tg_read_list(tg_config_reader *r, const char *key, const json_t **list);
 /* Fails with r->err filled: what is not supported, and what was found of it. */
 bool tg_refuse(tg_config_reader *r, const char *format, ...) __attribute__((format(printf, 2, 3)));
 

@@ -56,9 +56,11 @@ const tg_arch tg_arch_gpt2 = {
 /* attention_types: [[["global", "local"], 12]]: the kinds, so many times over. */
 static bool gpt_neo_layers(tg_config_reader *r, tg_config *c)
 {
-    const json_t *types = tg_read_list(r, "attention_types"), *group;
+    const json_t *types, *group;
     size_t g;
     int n = 0;
+    if (!tg_read_list(r, "attention_types", &types))
+        return false;
     json_array_foreach((json_t *)(uintptr_t)types, g, group)
     {
         const json_t *kinds = json_array_get(group, 0), *times = json_array_get(group, 1);

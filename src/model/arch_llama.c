@@ -94,7 +94,10 @@ static bool qwen(tg_config_reader *r, tg_config *c)
         return false;
     if (!windows)
         c->window = 0;
-    if (tg_read_list(r, "layer_types"))
+    const json_t *types;
+    if (!tg_read_list(r, "layer_types", &types))
+        return false;
+    if (types)
         return tg_read_local_layers(r, c, 0);
     for (int i = first; i < c->n_layer && c->window > 0; i++)
         c->layer[i] = TG_LAYER_LOCAL;
@@ -129,7 +132,10 @@ static bool qwen3_moe(tg_config_reader *r, tg_config *c)
         (!tg_read_bool(r, "norm_topk_prob", &among_used) ||
          !tg_read_int(r, "decoder_sparse_step", false, 1, TG_MAX_LAYERS, &step)))
         return false;
-    if (step != 1 || json_array_size(tg_read_list(r, "mlp_only_layers")) > 0)
+    const json_t *dense;
+    if (!tg_read_list(r, "mlp_only_layers", &dense))
+        return false;
+    if (step != 1 || json_array_size(dense) > 0)
         return tg_refuse(r, "layers without a mixture of experts are not supported (%s)",
                          step != 1 ? "decoder_sparse_step" : "mlp_only_layers");
     c->share_all = !among_used;
@@ -156,10 +162,10 @@ const tg_arch tg_arch_qwen3_moe = {
 
 static bool smollm3(tg_config_reader *r, tg_config *c)
 {
-    const json_t *rotates = tg_read_list(r, "no_rope_layers"); /* 1: it does */
+    const json_t *rotates, *types; /* 1: it does */
     bool windows = false;
     int step = 4;
-    if (!biases(r, c))
+    if (!biases(r, c) || !tg_read_list(r, "no_rope_layers", &rotates) || !tg_read_list(r, "layer_types", &types))
         return false;
     if (r->kind == TG_CONTAINER_HF && (!tg_read_int(r, "no_rope_layer_interval", false, 1, TG_MAX_LAYERS, &step) ||
                                        !tg_read_bool(r, "use_sliding_window", &windows)))
@@ -170,10 +176,13 @@ static bool smollm3(tg_config_reader *r, tg_config *c)
     if (!windows)
         c->window = 0;
     for (int i = 0; i < c->n_layer; i++) {
-        bool none = rotates ? json_integer_value(json_array_get(rotates, (size_t)i)) == 0 : (i + 1) % step == 0;
+        const json_t *turns = json_array_get(rotates, (size_t)i);
+        if (rotates && (!json_is_integer(turns) || json_integer_value(turns) < 0 || json_integer_value(turns) > 1))
+            return tg_refuse(r, "no_rope_layers of layer %d (allowed: 0 and 1)", i);
+        bool none = rotates ? json_integer_value(turns) == 0 : (i + 1) % step == 0;
         c->layer[i] = none ? TG_LAYER_NO_ROPE | (c->window > 0 ? TG_LAYER_LOCAL : 0) : 0;
     }
-    return !tg_read_list(r, "layer_types") || tg_read_local_layers(r, c, 1);
+    return !types || tg_read_local_layers(r, c, 1);
 }
 
 const tg_arch tg_arch_smollm3 = {

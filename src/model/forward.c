@@ -233,8 +233,11 @@ static void rope_and_cache(void *arg, size_t r)
     rotate(f, r, which, k, c->n_head_kv, 1.0f);
     const tg_attn_row *row = &f->attn_row[r];
     int n = tg_kv_put(&view, &f->seq[row->seq], row->pos, k, f->v + r * (size_t)n_key(c));
-    if (n)
+    if (n) {
         atomic_fetch_add(&f->n_clamped, (unsigned long long)n);
+        if (!tg_vector()->finite(k, n_key(c)) || !tg_vector()->finite(f->v + r * (size_t)n_key(c), n_key(c)))
+            note_bad(f, s->layer + 1, (int)r); /* the cache hides it */
+    }
     if (s->norm) /* in parallel the feed-forward reads x as it is now */
         norm(arg, r);
 }

@@ -1,6 +1,7 @@
 /* mixture.c - the feed-forward of a mixture of experts. */
 #include "model/mixture.h"
 
+#include <math.h>
 #include <string.h>
 
 size_t tg_mixture_lay_out(tg_mixture *m, const tg_config *c, int n_batch, void *base, size_t at)
@@ -77,10 +78,12 @@ static void route(void *arg, size_t r)
     const mix *x = arg;
     const tg_mixture *m = x->m;
     const size_t n_expert = (size_t)x->c->n_expert, n_used = (size_t)x->c->n_expert_used;
-    float *logits = m->logits + r * n_expert;
+    float *logits = m->logits + r * n_expert, *weight = m->weight + r * n_used;
+    const bool finite = tg_vector()->finite(logits, x->c->n_expert);
     pick(logits, x->c->n_expert, x->c->n_expert_used, m->expert + r * n_used);
-    share(logits, x->c->n_expert, m->expert + r * n_used, x->c->n_expert_used, x->c->share_all,
-          m->weight + r * n_used);
+    share(logits, x->c->n_expert, m->expert + r * n_used, x->c->n_expert_used, x->c->share_all, weight);
+    if (!finite) /* no order among these: let it show */
+        weight[0] = NAN;
 }
 
 /* Counts, then places. */

@@ -37,6 +37,18 @@ static bool read_yarn(tg_config_reader *r, tg_rope *rope)
     return true;
 }
 
+/* The part of a head that rotates; 0: nothing said. */
+static bool set_part(tg_config_reader *r, const tg_config *c, double part, tg_rope *rope)
+{
+    if (part == 0)
+        return true;
+    if (!(part <= 1.0) || (int)(c->head_dim * part) < 2)
+        return tg_refuse(r, "part of a head that rotates (found %g, allowed: at least 2 of %d dimensions, at most all)", part,
+                         c->head_dim);
+    rope->n_rot = (int)(c->head_dim * part);
+    return true;
+}
+
 /* One group of a folder's settings: that of r->group. */
 static bool read_group(tg_config_reader *r, const tg_config *c, double original_ctx, tg_rope *rope)
 {
@@ -45,10 +57,8 @@ static bool read_group(tg_config_reader *r, const tg_config *c, double original_
     if (!tg_read_choice(r, "type", false, scalings, N_SCALINGS, &kind) ||
         !tg_read_choice(r, "rope_type", false, scalings, N_SCALINGS, &kind) ||
         !tg_read_real(r, "rope_theta", false, &rope->theta) ||
-        !tg_read_real(r, "partial_rotary_factor", false, &part))
+        !tg_read_real(r, "partial_rotary_factor", false, &part) || !set_part(r, c, part, rope))
         return false;
-    if (part != 0)
-        rope->n_rot = (int)(c->head_dim * part);
     if (kind < 0)
         return true; /* nothing said */
     rope->scaling = scaling_of[kind];
@@ -96,10 +106,8 @@ static bool read_hf(tg_config_reader *r, tg_config *c, const char *theta_key, co
     double original_ctx = 0, part = r->arch->rotated, local_theta = c->rope[1].theta;
     if (!tg_read_real(r, theta_key, false, &rope->theta) || !tg_read_real(r, part_key, false, &part) ||
         !tg_read_real(r, "original_max_position_embeddings", false, &original_ctx) ||
-        !tg_read_real(r, "rope_local_base_freq", false, &local_theta))
+        !tg_read_real(r, "rope_local_base_freq", false, &local_theta) || !set_part(r, c, part, rope))
         return false;
-    if (part != 0)
-        rope->n_rot = (int)(c->head_dim * part);
     c->rope[1] = *rope;
     c->rope[1].theta = local_theta;
     return read_groups(r, c, original_ctx, rope, full) && read_groups(r, c, original_ctx, &c->rope[1], local);

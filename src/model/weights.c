@@ -243,6 +243,16 @@ static void load_ffn(tg_loader *l, int i, tg_ffn *out)
     tg_load_matrix(l, TG_ROLE_FFN_DOWN, i, 0, c->n_embd, c->n_ff, true, &out->down);
 }
 
+static void check_finite(tg_loader *l, const float *v, int n, const char *what, float above)
+{
+    for (int i = 0; v && i < n; i++)
+        if (!(v[i] > above && isfinite(v[i]))) {
+            tg_fail(l->err, TG_E_MODEL, tg_container_path(l->c), "%s %d (found %g, allowed: finite, above %g)", what, i,
+                    (double)v[i], (double)above);
+            return;
+        }
+}
+
 static void load_layer(tg_loader *l, int i)
 {
     const tg_config *c = &l->w->config;
@@ -254,6 +264,7 @@ static void load_layer(tg_loader *l, int i)
     out->k_norm = norm(l, TG_ROLE_K_NORM, i, c->qk_norm_whole ? n_kv : c->head_dim, false);
     if (tg_arch_role_name(l->w->arch, l->kind, TG_ROLE_SINK))
         out->sink = vector(l, TG_ROLE_SINK, i, l->kind == TG_CONTAINER_HF ? "" : ".weight", c->n_head, true);
+    check_finite(l, out->sink, c->n_head, "sink", -INFINITY);
     tg_load_matrix(l, TG_ROLE_ATTN_OUT, i, 0, c->n_embd, n_q, true, &out->attn_out);
     out->attn_post_norm = norm(l, TG_ROLE_ATTN_POST_NORM, i, c->n_embd, false);
     out->ffn_norm = norm(l, TG_ROLE_FFN_NORM, i, c->n_embd, c->parallel);
@@ -284,16 +295,6 @@ static const float *listed(tg_loader *l, const char *key, int n)
     return v;
 }
 
-static void check_factors(tg_loader *l, const float *v, int n)
-{
-    for (int i = 0; v && i < n; i++)
-        if (!(v[i] > 0.0f && isfinite(v[i]))) {
-            tg_fail(l->err, TG_E_MODEL, tg_container_path(l->c), "rotary factor %d (found %g, allowed: above 0)", i,
-                    (double)v[i]);
-            return;
-        }
-}
-
 static void load_rope_factors(tg_loader *l)
 {
     const tg_rope *r = &l->w->config.rope[0];
@@ -305,9 +306,9 @@ static void load_rope_factors(tg_loader *l)
         f->few = hf ? listed(l, "short_factor", n) : vector(l, TG_ROLE_ROPE_SHORT, 0, ".weight", n, true);
         f->many = hf ? listed(l, "long_factor", n) : vector(l, TG_ROLE_ROPE_LONG, 0, ".weight", n, true);
     }
-    check_factors(l, f->all, n);
-    check_factors(l, f->few, n);
-    check_factors(l, f->many, n);
+    check_finite(l, f->all, n, "rotary factor", 0.0f);
+    check_finite(l, f->few, n, "rotary factor", 0.0f);
+    check_finite(l, f->many, n, "rotary factor", 0.0f);
 }
 
 /* ---- all ------------------------------------------------------------------------------------------- */

@@ -22,7 +22,7 @@ static const struct {
     {"gptj-", "an architecture that GGUF does not have (found gptj)"},
     {"opt-", "an architecture that GGUF does not have (found opt)"},
     {"gpt_neox-sequential", "activation"},
-    {"gpt_oss-", "has no place in a GGUF of this architecture"},
+    {"gpt_oss-", "a folder of this architecture cannot become a GGUF here (found gpt_oss)"},
     {"gemma2-", "scale of attention scores"},
     {"gemma3-old", "scale of attention scores"},
     {"gemma3-new", "kinds of layers"},

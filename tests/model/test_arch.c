@@ -185,7 +185,7 @@ static void experts_and_other_values_are_refused(void **state)
     (void)state;
     gguf g = llama("");
     gguf_u32(&g, "llama.expert_count", 8);
-    refused_config(open_gguf(&g), "experts used of 8, and their size (found 0 of size 64)");
+    refused_config(open_gguf(&g), "llama.expert_used_count (found 0, allowed 1 to 8)");
     g = llama("");
     gguf_u32(&g, "llama.attention.value_length", 16);
     refused_config(open_gguf(&g), "value heads of another size");
@@ -290,10 +290,19 @@ static void settings_are_refused_by_name(void **state)
         {"smollm3", "\"no_rope_layers\":[1]", "no_rope_layers (found 1, wanted 2"},
         {"qwen3_moe", "\"num_experts\":4,\"num_experts_per_tok\":2,\"mlp_only_layers\":[1]", "(mlp_only_layers)"},
         {"qwen3_moe", "\"num_experts\":4,\"num_experts_per_tok\":2,\"decoder_sparse_step\":2", "(decoder_sparse_step)"},
-        {"qwen3_moe", "\"num_experts\":4,\"num_experts_per_tok\":5", "experts used of 4, and their size (found 5"},
+        {"qwen3_moe", "\"num_experts\":4,\"num_experts_per_tok\":5", "num_experts_per_tok (found 5, allowed 1 to 4)"},
         {"mixtral", "\"num_local_experts\":2000", "num_local_experts (found 2000, allowed 0 to 1024)"},
         {"llama", "\"num_experts\":4,\"num_experts_per_tok\":2", "mixture of experts is not supported"},
         {"llama", "\"rope_scaling\":{\"rope_type\":\"mrope\"}", "rope_scaling.rope_type is not supported (found \"mrope\""},
+        {"qwen3_moe", "\"num_experts\":4,\"num_experts_per_tok\":2,\"mlp_only_layers\":0", "mlp_only_layers: wrong type"},
+        {"gpt_oss", "\"num_local_experts\":0", "num_local_experts (found 0, allowed: at least 1)"},
+        {"gpt_oss", "\"x\":0", "num_local_experts (found 0, allowed: at least 1)"},
+        {"smollm3", "\"no_rope_layers\":[1,2]", "no_rope_layers of layer 1 (allowed: 0 and 1)"},
+        {"smollm3", "\"no_rope_layers\":\"all\"", "no_rope_layers: wrong type (allowed a list)"},
+        {"gemma2", "\"layer_types\":\"sliding_attention\"", "layer_types: wrong type (allowed a list)"},
+        {"llama", "\"layer_types\":[\"full_attention\",\"linear_attention\"]", "layer_types of layer 1 is not supported"},
+        {"phi", "\"partial_rotary_factor\":0.01", "part of a head that rotates (found 0.01, allowed: at least 2 of 8"},
+        {"gpt_neox", "\"rotary_pct\":3e38", "part of a head that rotates (found 3e+38"},
         {"llama", "\"quantization_config\":{\"quant_method\":\"gptq\"}",
          "quantization_config.quant_method is not supported (found \"gptq\", allowed: mxfp4)"},
         {"mamba", "\"x\":1", "architecture is not supported (found \"mamba\""},
