@@ -7,6 +7,7 @@
 
 #include "attn/strategy.h"
 #include "base/memory.h"
+#include "convert/recipe.h"
 #include "format/container.h"
 #include "kernel/blas.h"
 #include "kernel/isa.h"
@@ -80,6 +81,16 @@ static const char *text_of(const tg_container *c, const char *key)
     return tg_meta_string(c, key, &text, &n, NULL) == TG_META_FOUND ? text : NULL;
 }
 
+static const char *file_type_of(const tg_container *c)
+{
+    int64_t number = -1;
+    tg_meta_int(c, "general.file_type", 0, INT32_MAX, &number, NULL);
+    for (int i = 0; tg_recipe_at(i); i++)
+        if (tg_recipe_at(i)->file_type == number)
+            return tg_recipe_at(i)->name;
+    return NULL;
+}
+
 void tg_model_get_info(const tg_model *m, tg_model_info *info)
 {
     const tg_config *c = &m->weights.config;
@@ -108,6 +119,7 @@ void tg_model_get_info(const tg_model *m, tg_model_info *info)
     if (tg_container_get_kind(m->container) == TG_CONTAINER_GGUF) {
         info->name = text_of(m->container, "general.name");
         info->license = text_of(m->container, "general.license");
+        info->file_type = file_type_of(m->container);
     }
     for (int i = 0; i < info->n_tensors; i++) {
         const tg_tensor *t = tg_container_tensor_at(m->container, (size_t)i);

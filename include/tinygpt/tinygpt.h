@@ -69,6 +69,7 @@ typedef struct tg_model_info {
     const char *architecture; /* as the file names it */
     const char *name;         /* general.name, or NULL */
     const char *license;      /* general.license, or NULL */
+    const char *file_type;    /* general.file_type by its name ("Q4_K_M"), or NULL */
     bool supported;           /* false only under TG_LOAD_META_ONLY */
     int n_layer, n_embd, n_head, n_head_kv, head_dim, n_ff, n_vocab;
     int n_ctx_train;        /* positions the model was trained for */

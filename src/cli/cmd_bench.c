@@ -109,7 +109,7 @@ static void name_model(bench *b)
     bool small = millions < 1000;
     snprintf(b->model_type, sizeof b->model_type, "%.60s %.*f%c %.40s",
              tg_text_quote(&arch, b->info.architecture), small ? 0 : 2, small ? millions : millions / 1000,
-             small ? 'M' : 'B', main_type(b));
+             small ? 'M' : 'B', b->info.file_type ? b->info.file_type : main_type(b));
 }
 
 static void name_cpu(bench *b)

@@ -112,6 +112,7 @@ static void put_text(report *r)
         tg_output_print(r->out, "%-14s no (generate tells why)\n", "supported");
     put_name(r, "name", r->info.name);
     put_name(r, "license", r->info.license);
+    put_name(r, "quantised", r->info.file_type);
     tg_output_print(r->out, "%-14s %" PRIu64 "\n", "parameters", r->info.n_params);
     tg_output_print(r->out, "%-14s %.1f MiB in %d tensors\n", "weights", mib(r->info.weight_bytes),
                     r->info.n_tensors);
@@ -143,7 +144,7 @@ static json_t *model_json(const tg_model_info *i)
 {
     return json_pack(
         "{s:o, s:o, s:o, s:b, s:o, s:o, s:I, s:I, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:b,"
-        " s:f, s:f, s:i, s:i, s:i}",
+        " s:f, s:f, s:i, s:i, s:i, s:o}",
         "path", text_or_null(i->path), "format", text_or_null(i->format), "architecture",
         text_or_null(i->architecture), "supported", (int)i->supported, "name",
         text_or_null(i->name), "license", text_or_null(i->license), "n_params",
@@ -152,7 +153,7 @@ static json_t *model_json(const tg_model_info *i)
         i->n_head_kv, "head_dim", i->head_dim, "n_ff", i->n_ff, "n_vocab", i->n_vocab,
         "n_ctx_train", i->n_ctx_train, "positions_bounded", (int)i->positions_bounded, "rope_theta",
         (double)i->rope_theta, "norm_eps", (double)i->norm_eps, "window", i->window, "n_expert",
-        i->n_expert, "n_expert_used", i->n_expert_used);
+        i->n_expert, "n_expert_used", i->n_expert_used, "file_type", text_or_null(i->file_type));
 }
 
 static json_t *tokenizer_json(const tg_tokenizer_info *t)
