@@ -112,6 +112,20 @@ if command -v "$PYTHON" >/dev/null 2>&1; then
     run logits -m "$T/nan.gguf" --ids 1 --format npy -o "$T/nan.npy"
     status 8
     ok "no file" [ ! -e "$T/nan.npy" ]
+
+    # what would hide it: a router that passes the expert over, a cache that holds no infinity
+    "$PYTHON" tests/support/spoil.py tests/golden/gguf/mixtral.f16.gguf "$T/router.gguf" blk.0.ffn_gate_inp.weight 32 nan
+    run logits -m "$T/router.gguf" --ids 1,2
+    status 8
+    "$PYTHON" tests/support/spoil.py tests/golden/gguf/qwen2.f16.gguf "$T/inf.gguf" blk.0.attn_v.bias 3 inf
+    for kv in f32 f16 bf16 q8_0 q4; do
+        run logits -m "$T/inf.gguf" --ids 1,2 --kv-type $kv
+        status 8
+    done
+    "$PYTHON" tests/support/spoil.py tests/golden/gguf/qwen2.f16.gguf "$T/large.gguf" blk.0.attn_v.bias 3 1e5
+    run logits -m "$T/large.gguf" --ids 1,2
+    status 0
+    err_has 'clamped'
 fi
 
 finish

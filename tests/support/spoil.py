@@ -1,10 +1,12 @@
-"""Copies a GGUF file and makes the first value of its output norm a NaN: spoil.py IN OUT."""
+"""Copies a GGUF file and spoils one float32 of it, by default the first of the output norm, by default with a NaN:
+spoil.py IN OUT [TENSOR INDEX VALUE]."""
 import struct
 import sys
 
 SIZES = {0: 1, 1: 1, 2: 2, 3: 2, 4: 4, 5: 4, 6: 4, 7: 1, 10: 8, 11: 8, 12: 8}
 STRING, ARRAY = 8, 9
 
+tensor, index, value = sys.argv[3:6] or ("output_norm.weight", 0, "nan")
 data = bytearray(open(sys.argv[1], "rb").read())
 at = 0
 
@@ -48,9 +50,9 @@ for _ in range(n_tensors):
     name, n_dim = string(), number("I")
     at += 8 * n_dim
     kind, where = number("I"), number("Q")
-    if name == b"output_norm.weight":
+    if name.decode() == tensor:
         assert kind == 0, "float32 is expected"
         offset = where
-start = (at + alignment - 1) // alignment * alignment + offset
-data[start : start + 4] = b"\xff\xff\xff\xff"
+start = (at + alignment - 1) // alignment * alignment + offset + 4 * int(index)
+data[start : start + 4] = struct.pack("<f", float(value))
 open(sys.argv[2], "wb").write(data)
