@@ -94,5 +94,11 @@ tg_status tg_gguf_join(tg_container *c, tg_error *err)
         if (status != TG_OK)
             return status;
     }
-    return TG_OK;
+    const int64_t n = (int64_t)c->n_tensors;
+    int64_t said = n;
+    tg_meta found = tg_meta_int(c, "split.tensors.count", 0, TG_MAX_TENSORS, &said, err);
+    if (found == TG_META_BAD || said == n)
+        return err->status;
+    return tg_fail(err, TG_E_MODEL, c->path, "split.tensors.count (found %" PRId64 ", but the parts have %" PRId64 ")",
+                   said, n);
 }

@@ -270,6 +270,20 @@ static tg_status load_policy(folder *f)
     return status;
 }
 
+static tg_status no_tokenizer(const folder *f)
+{
+    tg_file model;
+    char *path = NULL;
+    tg_status status = tg_container_sidecar(f->c, "tokenizer.model", INT64_MAX, &model, &path, f->err);
+    if (status != TG_OK)
+        return status;
+    const char *found = path ? " (found tokenizer.model, which is not read)" : "";
+    tg_file_close(&model);
+    tg_free(path);
+    return tg_fail(f->err, TG_E_MODEL, tg_container_path(f->c),
+                   "no tokenizer: neither tokenizer.json, nor vocab.json with merges.txt%s", found);
+}
+
 /* ---- the folder ------------------------------------------------------------------------------ */
 
 static tg_status load(folder *f)
@@ -286,9 +300,7 @@ static tg_status load(folder *f)
     } else {
         status = read_sidecar(f, "vocab.json", &file, &f->path);
         if (status == TG_OK && !f->path)
-            status =
-                tg_fail(f->err, TG_E_MODEL, tg_container_path(f->c),
-                        "no tokenizer: neither tokenizer.json, nor vocab.json with merges.txt");
+            status = no_tokenizer(f);
         if (status == TG_OK)
             status = load_pair(f, &file);
     }

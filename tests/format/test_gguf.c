@@ -548,6 +548,12 @@ static void parts_are_joined(void **state)
     assert_non_null(strstr(tg_container_tensor(c, "b")->file, "p-00002-of-00003.gguf"));
     tg_container_free(c);
 
+    gguf more = gguf_new();
+    gguf_uint(&more, "split.no", GGUF_U16, 0);
+    gguf_uint(&more, "split.count", GGUF_U16, 3);
+    gguf_uint(&more, "split.tensors.count", GGUF_I32, 3);
+    refused_as("p-00001-of-00003.gguf", gguf_file(&more), "split.tensors.count (found 3, but the parts have 2)");
+
     bytes b = split_part(2, 3); /* a part under another's name, one twice, and one that is broken */
     scratch_write("p-00002-of-00003.gguf", b.data, b.n);
     refused_as("p-00001-of-00003.gguf", split_part(0, 3), "p-00002-of-00003.gguf: found part 3 of 3, wanted part 2 of 3");
