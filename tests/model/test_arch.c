@@ -7,7 +7,7 @@
 #include <math.h>
 #include <cmocka.h>
 
-#include "model/weights.h"
+#include "model/forward.h"
 #include "support/check_container.h"
 #include "support/gguf_writer.h"
 
@@ -198,6 +198,35 @@ static void experts_and_other_values_are_refused(void **state)
     g = llama("");
     gguf_text(&g, "llama.rope.scaling.type", "ntk");
     refused_config(open_gguf(&g), "(found \"ntk\", allowed: default, none, linear, ");
+}
+
+static void windows_of_layers(void **state)
+{
+    (void)state;
+    for (int how = 0; how < 4; how++) {
+        gguf g = llama("llama.block_count");
+        gguf_u32(&g, "llama.block_count", 4);
+        gguf_u32(&g, "llama.attention.sliding_window", 16);
+        if (how == 1)
+            gguf_u32(&g, "llama.attention.sliding_window_pattern", 2);
+        if (how >= 2) {
+            bytes *b = gguf_array(&g, "llama.attention.sliding_window_pattern", GGUF_BOOL, how == 2 ? 4 : 3);
+            for (int i = 0; i < (how == 2 ? 4 : 3); i++)
+                put_uint(b, i == 3, 1);
+        }
+        if (how == 3) {
+            refused_config(open_gguf(&g), "llama.attention.sliding_window_pattern (found 3, wanted 4");
+            continue;
+        }
+        tg_config c;
+        config_of(open_gguf(&g), &c);
+        static const uint8_t local[3][4] = {{1, 1, 1, 1}, {1, 0, 1, 0}, {0, 0, 0, 1}};
+        for (int i = 0; i < 4; i++)
+            assert_int_equal(tg_config_is_local(&c, i), local[how][i]);
+        assert_int_equal(tg_window_of(&c, 0, 0), local[how][0] ? 16 : 0);
+        assert_int_equal(tg_window_of(&c, 3, 9), 9);
+        assert_int_equal(tg_window_of(&c, 0, 99), local[how][0] ? 16 : 99);
+    }
 }
 
 /* ---- folders --------------------------------------------------------------------------------------- */
@@ -393,6 +422,7 @@ int main(void)
         cmocka_unit_test(m17_heads),
         cmocka_unit_test(m18_reals),
         cmocka_unit_test(experts_and_other_values_are_refused),
+        cmocka_unit_test(windows_of_layers),
         cmocka_unit_test(m50_folders),
         cmocka_unit_test(settings_are_refused_by_name),
         cmocka_unit_test(m31_m32_tensors),
