@@ -23,6 +23,7 @@ struct tg_model {
     tg_tokenizer *tokenizer; /* NULL under TG_LOAD_META_ONLY when it is not supported */
     const char *architecture;
     bool supported;
+    tg_error why; /* not, or its tokenizer */
 };
 
 /* ---- models ---------------------------------------------------------------------------------------- */
@@ -37,9 +38,11 @@ static tg_status load_parts(tg_model *m, bool meta_only, tg_error *err)
     m->supported = status == TG_OK;
     if (status != TG_OK && !meta_only)
         return status;
-    tg_error unused = {0};
+    if (status != TG_OK)
+        m->why = *err;
+    tg_error unused;
     int n_vocab = m->supported ? m->weights.config.n_vocab : TG_MAX_VOCAB;
-    status = tg_tokenizer_load(&m->tokenizer, m->container, n_vocab, meta_only ? &unused : err);
+    status = tg_tokenizer_load(&m->tokenizer, m->container, n_vocab, !meta_only ? err : m->supported ? &m->why : &unused);
     return meta_only ? TG_OK : status;
 }
 
@@ -100,6 +103,7 @@ void tg_model_get_info(const tg_model *m, tg_model_info *info)
         .format = tg_container_format(m->container),
         .architecture = m->architecture,
         .supported = m->supported,
+        .unsupported = m->why.status ? m->why.message : NULL,
         .n_layer = c->n_layer,
         .n_embd = c->n_embd,
         .n_head = c->n_head,

@@ -71,6 +71,7 @@ typedef struct tg_model_info {
     const char *license;      /* general.license, or NULL */
     const char *file_type;    /* general.file_type by its name ("Q4_K_M"), or NULL */
     bool supported;           /* false only under TG_LOAD_META_ONLY */
+    const char *unsupported;  /* why not, or why its tokenizer is not; NULL: nothing is */
     int n_layer, n_embd, n_head, n_head_kv, head_dim, n_ff, n_vocab;
     int n_ctx_train;        /* positions the model was trained for */
     bool positions_bounded; /* learned positions: nothing can be evaluated past n_ctx_train */

@@ -108,8 +108,8 @@ static void put_text(report *r)
     put_name(r, "model", r->info.path);
     put_name(r, "format", r->info.format);
     put_name(r, "architecture", r->info.architecture);
-    if (!r->info.supported)
-        tg_output_print(r->out, "%-14s no (generate tells why)\n", "supported");
+    if (r->info.unsupported)
+        tg_output_print(r->out, "%-14s %s\n", r->info.supported ? "tokenizer" : "not supported", r->info.unsupported);
     put_name(r, "name", r->info.name);
     put_name(r, "license", r->info.license);
     put_name(r, "quantised", r->info.file_type);

@@ -93,6 +93,10 @@ int tg_engine_encode(int32_t **ids, size_t *n, tg_prompt *prompt, const tg_model
         tg_say_warning(
             "%zu byte%s of the text cannot be expressed in the vocabulary and %s left out",
             n_dropped, n_dropped == 1 ? "" : "s", n_dropped == 1 ? "is" : "are");
+    tg_tokenizer_info tokens;
+    tg_model_get_tokenizer(model, &tokens);
+    if (!status && *n > 1 && (*ids)[0] == tokens.bos && (*ids)[1] == tokens.bos)
+        tg_say_warning("the text begins with the token that is put before every text: it is there twice (--no-bos)");
     if (!status && prompt)
         *prompt = text;
     else

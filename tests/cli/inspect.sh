@@ -37,4 +37,16 @@ assert more["memory"]["kv_bytes"] == 4 * less["memory"]["kv_bytes"] > 0
 assert more["tokenizer"]["n_tokens"] == more["n_vocab"]
 END
 
+# what cannot be run is told, and why
+cp -r tests/golden/llama-plain "$T/other"
+sed 's/"silu"/"mish"/' tests/golden/llama-plain/config.json >"$T/other/config.json"
+run inspect "$T/other"
+status 0
+ok "the reason" grep -q '^not supported  .*hidden_act is not supported (found "mish"' "$T/out"
+cp tests/golden/llama-plain/config.json "$T/other"
+rm "$T/other"/tokenizer*
+run inspect "$T/other"
+status 0
+ok "no tokenizer" grep -q '^tokenizer .*no tokenizer: neither tokenizer.json' "$T/out"
+
 finish
