@@ -326,13 +326,10 @@ static void quantize(const float *x, int n, tg_q8 *out)
         vi qhi = vi_from_float(vf_mul(hi, vf_set1(inverse)));
         vi_store_s8(out->q, qlo);
         vi_store_s8(out->q + 16, qhi);
-        int32_t t[2][16], sum[2] = {0};
-        vi_store(t[0], qlo);
-        vi_store(t[1], qhi);
+        const float exact[2] = {vf_sum(vf_from_int(qlo)), vf_sum(vf_from_int(qhi))}; /* whole and small */
+        int32_t sum[2];
         for (int h = 0; h < 2; h++) {
-            for (int i = 0; i < 16; i++)
-                sum[h] = (int32_t)((uint32_t)sum[h] + (uint32_t)t[h][i]);
-            sum[h] = taint == 0 ? sum[h] : 0; /* of a NaN the codes mean nothing, and their sum is huge */
+            sum[h] = taint == 0 ? (int32_t)exact[h] : 0; /* of a NaN the codes mean nothing, and their sum is huge */
             out->less32[h] = -32 * sum[h];
         }
         out->d_sum = out->d * (float)(sum[0] + sum[1]);
