@@ -157,17 +157,8 @@ static tg_status plan_llama3(folder *f, const tg_rope *scaled)
 
 static tg_status plan_longrope(folder *f, tg_role role, const char *key, int n)
 {
-    static const char *const groups[] = {"rope_parameters", "rope_scaling"};
-    const json_t *list = NULL;
-    for (int i = 0; !list && i < 2; i++)
-        list = json_object_get(json_object_get(tg_container_config(f->plan->in), groups[i]), key);
-    if (json_array_size(list) != (size_t)n)
-        return tg_fail(f->plan->err, TG_E_MODEL, tg_container_path(f->plan->in),
-                       "%s of the rotation (found %zu numbers, wanted %d)", key, json_array_size(list), n);
-    float *v = tg_arena_alloc(f->plan->arena, (size_t)n, sizeof *v, "factors of rotation", f->plan->err);
-    for (int i = 0; v && i < n; i++)
-        v[i] = (float)json_number_value(json_array_get(list, (size_t)i));
-    return v ? add_floats(f->plan, tg_arch_role_name(f->to, TG_CONTAINER_GGUF, role), v, n) : TG_E_RESOURCE;
+    const float *v = tg_load_rope_list(&f->loader, key, n);
+    return v ? add_floats(f->plan, tg_arch_role_name(f->to, TG_CONTAINER_GGUF, role), v, n) : f->plan->err->status;
 }
 
 static tg_status plan_rope(folder *f)

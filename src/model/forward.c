@@ -27,7 +27,7 @@ static int in_max(const tg_config *c)
 /* Does what a block computes get a norm or a factor before it joins x? Then it is not added by the product. */
 static bool joins_aside(const tg_weights *w)
 {
-    return tg_arch_role_name(w->arch, TG_CONTAINER_HF, TG_ROLE_ATTN_POST_NORM) || w->config.residual_scale != 0;
+    return w->layer[0].attn_post_norm.w || w->config.residual_scale != 0;
 }
 
 size_t tg_forward_lay_out(tg_forward *f, const tg_weights *w, int n_batch, void *base)

@@ -277,8 +277,7 @@ static void load_layer(tg_loader *l, int i)
 
 /* ---- factors of rotation --------------------------------------------------------------------------- */
 
-/* A list of a folder's configuration, in either spelling. */
-static const float *listed(tg_loader *l, const char *key, int n)
+const float *tg_load_rope_list(tg_loader *l, const char *key, int n)
 {
     static const char *const groups[] = {"rope_parameters", "rope_scaling"};
     const json_t *list = NULL;
@@ -303,8 +302,8 @@ static void load_rope_factors(tg_loader *l)
     f->all = vector(l, TG_ROLE_ROPE_FREQS, 0, ".weight", n, false);
     if (r->scaling == TG_ROPE_LONGROPE) {
         const bool hf = l->kind == TG_CONTAINER_HF;
-        f->few = hf ? listed(l, "short_factor", n) : vector(l, TG_ROLE_ROPE_SHORT, 0, ".weight", n, true);
-        f->many = hf ? listed(l, "long_factor", n) : vector(l, TG_ROLE_ROPE_LONG, 0, ".weight", n, true);
+        f->few = hf ? tg_load_rope_list(l, "short_factor", n) : vector(l, TG_ROLE_ROPE_SHORT, 0, ".weight", n, true);
+        f->many = hf ? tg_load_rope_list(l, "long_factor", n) : vector(l, TG_ROLE_ROPE_LONG, 0, ".weight", n, true);
     }
     check_finite(l, f->all, n, "rotary factor", 0.0f);
     check_finite(l, f->few, n, "rotary factor", 0.0f);

@@ -77,6 +77,9 @@ bool tg_load_matrix(tg_loader *l, tg_role role, int layer, int expert, int n_out
 /* Of a matrix, n rows from `first` on. */
 tg_matrix tg_load_rows_of(const tg_matrix *m, int first, int n);
 
+/* n factors of rotation that a folder's configuration lists, in either spelling; NULL: failed. */
+const float *tg_load_rope_list(tg_loader *l, const char *key, int n);
+
 /* The experts of a layer. */
 void tg_load_experts(tg_loader *l, int layer, tg_layer *out);
 
