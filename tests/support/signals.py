@@ -18,7 +18,7 @@ def start(args, ignored=None, **more):
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, signal.SIG_IGN if number == ignored else signal.SIG_DFL)
 
-    return subprocess.Popen(args, stdout=subprocess.PIPE, stderr=subprocess.PIPE, preexec_fn=prepare,
+    return subprocess.Popen(args, stdout=more.pop("stdout", subprocess.PIPE), stderr=subprocess.PIPE, preexec_fn=prepare,
                             stdin=more.pop("stdin", subprocess.DEVNULL), **more)
 
 
@@ -50,8 +50,11 @@ for number, status in ((signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGH
     check(f"{number.name}: the text is cut, not changed", out is not None and reference.startswith(first + out))
 
 # 2. while the reader does not read, so that a write blocks
-process = start([*RUN[:-1], "-q", "-c", "8192", "--echo", "Once upon a time " * 300])
-room = fcntl.fcntl(process.stdout, getattr(fcntl, "F_SETPIPE_SZ", 1031), 4096)
+reader, writer = os.pipe()
+room = fcntl.fcntl(writer, getattr(fcntl, "F_SETPIPE_SZ", 1031), 4096)  # before there is more in it
+process = start([*RUN[:-1], "-q", "-c", "8192", "--echo", "Once upon a time " * 300], stdout=writer)
+os.close(writer)
+process.stdout = os.fdopen(reader, "rb")
 waiting = array.array("i", [0])
 for _ in range(200):
     fcntl.ioctl(process.stdout, termios.FIONREAD, waiting)
