@@ -6,6 +6,8 @@ CC      ?= cc
 AR      ?= ar
 BUILD   ?= build/$(MODE)
 PYTHON  ?= python3
+# 0: no libcurl and no libcrypto; `tinygpt pull` says so when asked.
+WITH_CURL ?= 1
 
 # ---- flags: the user's CPPFLAGS, CFLAGS and LDFLAGS come last and win ----------------------------
 
@@ -38,7 +40,8 @@ ISA_avx512 := $(ISA_avx2) -mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx512vnn
 # The OpenMP build of OpenBLAS: Debian's alternatives may point the plain name at another build.
 BLAS_DIR := $(wildcard /usr/lib/$(subst -pc-,-,$(MACHINE))/openblas-openmp)
 # clang: its own OpenMP run time goes first, or OpenBLAS brings a second one.
-LIBS := $(if $(IS_CLANG),-lomp) $(if $(BLAS_DIR),-L$(BLAS_DIR)) -lopenblas -ljansson -lm -lpthread
+LIBS := $(if $(IS_CLANG),-lomp) $(if $(BLAS_DIR),-L$(BLAS_DIR)) -lopenblas -ljansson \
+        $(if $(filter-out 0,$(WITH_CURL)),-lcurl -lcrypto) -lm -lpthread
 
 OUR_CFLAGS = $(BASE) $(WARN) $(OPT_$(MODE))
 ALL_CFLAGS = $(OUR_CFLAGS) $(CPPFLAGS) $(CFLAGS)
@@ -48,7 +51,9 @@ LINK       = $(CC) $(ALL_CFLAGS) $(LINK_$(MODE)) $(LDFLAGS)
 
 BODIES  := $(wildcard src/*/body_*.c)
 CLI_SRC := $(wildcard src/cli/*.c)
-LIB_SRC := $(filter-out $(BODIES) $(CLI_SRC),$(wildcard src/*.c src/*/*.c))
+NET_SRC := $(wildcard src/fetch/net*.c src/fetch/digest.c)
+NOT_NET := $(if $(filter-out 0,$(WITH_CURL)),src/fetch/no_net.c,$(NET_SRC))
+LIB_SRC := $(filter-out $(BODIES) $(CLI_SRC) $(NOT_NET),$(wildcard src/*.c src/*/*.c))
 LIB_OBJ := $(LIB_SRC:%.c=$(BUILD)/%.o) $(foreach l,$(LEVELS),$(BODIES:%.c=$(BUILD)/%.$(l).o))
 CLI_OBJ := $(CLI_SRC:%.c=$(BUILD)/%.o)
 TEST_SRC := $(wildcard tests/*/test_*.c)
@@ -79,8 +84,8 @@ $(LIB): $(LIB_OBJ)
 # Another compiler or other flags make everything anew.
 $(BUILD)/flags: FORCE
 	@mkdir -p $(@D)
-	@echo '$(subst ','\'',$(CC) $(ALL_CFLAGS) $(foreach l,$(LEVELS),$(ISA_$(l))))' | cmp -s - $@ || \
-	 echo '$(subst ','\'',$(CC) $(ALL_CFLAGS) $(foreach l,$(LEVELS),$(ISA_$(l))))' >$@
+	@echo '$(subst ','\'',$(CC) $(ALL_CFLAGS) $(foreach l,$(LEVELS),$(ISA_$(l))) $(LIBS))' | cmp -s - $@ || \
+	 echo '$(subst ','\'',$(CC) $(ALL_CFLAGS) $(foreach l,$(LEVELS),$(ISA_$(l))) $(LIBS))' >$@
 
 define body_rule
 $(BUILD)/%.$(1).o: %.c $(BUILD)/flags
