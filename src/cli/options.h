@@ -1,5 +1,4 @@
-/* options.h - the one option table: parsing, defaults, ranges, suggestions and help come from it.
- */
+/* options.h - the one option table: parsing, defaults, ranges, suggestions and help come from it. */
 #ifndef TG_CLI_OPTIONS_H
 #define TG_CLI_OPTIONS_H
 
@@ -100,6 +99,9 @@ typedef struct tg_option {
     const char *help;
 } tg_option;
 
+enum { TG_OPTIONS_MAX = 128 };
+enum { TG_NAME_MAX = 32 }; /* longer words are near to no name */
+
 extern const tg_option tg_option_table[];
 extern const int tg_n_options;
 
@@ -113,6 +115,10 @@ int tg_options_parse(tg_options *opt, const tg_command *command, int argc, char 
 bool tg_number_int(const char *text, int64_t min, int64_t max, int64_t *value);
 bool tg_number_u64(const char *text, uint64_t *value);
 bool tg_number_real(const char *text, double min, double max, double *value);
+
+/* What an argument may be: "a number from 0 to 1". Returns text. */
+enum { TG_RANGE_BYTES = 120 };
+const char *tg_option_describe(const tg_option *o, char text[TG_RANGE_BYTES]);
 
 /* The name nearest to a mistyped one among n, or NULL when none is near. names[i] may be NULL. */
 const char *tg_options_nearest(const char *typed, const char *const *names, int n);

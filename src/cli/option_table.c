@@ -1,0 +1,127 @@
+/* option_table.c - every option of every command: what it takes, its range, its default, its help. */
+#include "cli/options.h"
+
+/* To add an option: a field in tg_options and a row here. Rows of one command differ in name and
+ * letter; tests/cli/test_options.c walks the table. Limits are those of the library. */
+
+#define KV_TYPES "f32|f16|bf16|q8_0|q4" /* in the order of tg_kv_type */
+
+#define GEN                            TG_CMD_GENERATE
+#define TOK                            TG_CMD_TOKENIZE
+#define LOG                            TG_CMD_LOGITS
+#define INS                            TG_CMD_INSPECT
+#define BEN                            TG_CMD_BENCH
+#define QUA                            TG_CMD_QUANTIZE
+#define FIELD(f)                       offsetof(tg_options, f)
+#define FLAG(f)                        TG_OPTION_FLAG, FIELD(f), NULL, 0, 0, NULL
+#define TEXT(f, arg)                   TG_OPTION_TEXT, FIELD(f), arg, 0, 0, NULL
+#define INT(f, arg, min, max, preset)  TG_OPTION_INT, FIELD(f), arg, min, max, preset
+#define REAL(f, arg, min, max, preset) TG_OPTION_REAL, FIELD(f), arg, min, max, preset
+#define CHOICE(f, words, preset)       TG_OPTION_CHOICE, FIELD(f), words, 0, 0, preset
+#define LIST(f, min, max, preset)      TG_OPTION_LIST, FIELD(f), "N,...", min, max, preset
+#define CHOICES(f, words, preset)      TG_OPTION_CHOICES, FIELD(f), words, 0, 0, preset
+
+/* clang-format off */
+const tg_option tg_option_table[] = {
+    {"prompt", 'p', GEN | LOG, TEXT(prompt, "STR"), "the text to start from"},
+    {"file", 'f', GEN | TOK | LOG, TEXT(file, "FILE"), "read the text from FILE; - is stdin"},
+    {"no-stdin", 0, GEN | TOK | LOG, FLAG(no_stdin),
+     "leave stdin alone; else what a pipe brings goes before the text given, and is the text when "
+     "none is given"},
+    {"chomp", 0, GEN | TOK | LOG, FLAG(chomp), "drop one newline (LF or CRLF) at the end of the text"},
+
+    {"max-tokens", 'n', GEN, INT(n_max, "N", -1, 1048576, "256"),
+     "tokens to generate; -1: to the end of the context"},
+    {"temp", 0, GEN, REAL(temp, "X", 0, 100, "0.8"),
+     "temperature of the draw; 0 always takes the likeliest token"},
+    {"top-k", 0, GEN, INT(top_k, "N", 0, 2147483647, "40"), "draw from the N likeliest; 0: from all"},
+    {"top-p", 0, GEN, REAL(top_p, "X", 0, 1, "0.95"),
+     "draw from the fewest tokens that have probability X together; 1: from all"},
+    {"min-p", 0, GEN, REAL(min_p, "X", 0, 1, "0.05"),
+     "drop tokens less likely than X times the likeliest; 0: none"},
+    {"seed", 0, GEN, TG_OPTION_SEED, FIELD(seed), "N", 0, 0, NULL,
+     "start of the random draws; the same seed gives the same text"},
+    {"ignore-eos", 0, GEN, FLAG(ignore_eos), "go on where the model would end"},
+    {"echo", 0, GEN, FLAG(echo), "write the prompt before the text"},
+    {"stats", 0, GEN, FLAG(stats), "tell counts, speeds and peak memory on stderr at the end"},
+
+    {"ids", 0, TOK, FLAG(ids), "the ids alone, on one line"},
+    {"count", 0, TOK, FLAG(count), "the number of tokens alone"},
+    {"decode", 0, TOK, TEXT(decode, "IDS"),
+     "write the text of IDS, which commas or blanks separate; - reads them from stdin"},
+
+    {"ids", 0, LOG, TEXT(ids_text, "IDS"),
+     "token ids instead of a text, which commas or blanks separate; - reads them from stdin"},
+    {"all", 0, LOG, FLAG(all), "a row for every position, not for the last alone"},
+    {"format", 0, LOG, CHOICE(format, "text|json|npy", "text"),
+     "text: the likeliest tokens of each row; json, npy: whole rows in the order of ids"},
+    {"top", 0, LOG, INT(top, "N", 1, 4194304, "10"), "tokens shown of each row as text"},
+    {"output", 'o', LOG, TEXT(output, "FILE"), "write to FILE; - is stdout"},
+
+    {"special", 0, GEN | TOK | LOG, FLAG(special),
+     "special tokens spelled in the text count as such, and are shown"},
+    {"no-bos", 0, GEN | TOK | LOG, FLAG(no_bos), "add no begin-of-text token"},
+
+    {"tensors", 0, INS, FLAG(tensors), "list the tensors too"},
+    {"json", 0, TOK | INS, FLAG(json), "write JSON"},
+
+    {"n-prompt", 'p', BEN, LIST(n_prompts, 0, 1048576, "512"),
+     "tokens of a prompt to evaluate; 0: no such test. A list is 1,2,8, with ranges 1-8, 1-9+2 or "
+     "1-8*2, and all combinations of the lists are run"},
+    {"n-gen", 'n', BEN, LIST(n_gens, 0, 1048576, "128"),
+     "tokens to generate, one at a time; 0: no such test"},
+    {"n-depth", 'd', BEN, LIST(n_depths, 0, 1048576, "0"), "tokens in the cache before"},
+    {"repetitions", 'r', BEN, INT(n_repetitions, "N", 1, 1000, "5"), "runs of each test"},
+    {"output", 'o', BEN, CHOICE(table, "md|csv|json|jsonl", "md"),
+     "the format, as llama-bench has it (and not a file, as logits has it)"},
+    {"no-warmup", 0, BEN, FLAG(no_warmup), "no run before those that count"},
+    {"threads", 't', BEN, LIST(thread_counts, 0, 512, NULL),
+     "threads; 0 or absent: OMP_NUM_THREADS, else one per core that may be used"},
+    {"batch", 'b', BEN, LIST(batches, 1, 65536, "512"), "prompt tokens computed at once"},
+    {"kv-type", 0, BEN, CHOICES(kv_types, KV_TYPES, "f16"),
+     "number formats of the cached keys and values, separated by commas"},
+    {"kv-type-k", 0, BEN, CHOICES(kv_types_k, KV_TYPES, NULL), "those of the keys alone"},
+    {"kv-type-v", 0, BEN, CHOICES(kv_types_v, KV_TYPES, NULL),
+     "those of the values alone"},
+
+    {"type", 0, QUA, TEXT(type, "TYPE"),
+     "number formats of the weights: Q4_K_M, Q8_0, F16 and others, as llama.cpp names them; help lists them"},
+    {"requantize", 0, QUA, FLAG(requantize),
+     "take weights that are quantised already, too: what was lost stays lost, and more is"},
+
+    {"context", 'c', GEN | LOG | INS, INT(n_ctx, "N", 1, 1048576, NULL),
+     "positions that the cache holds; by default what the run needs, rounded up to 256, but at most "
+     "what the model was trained for"},
+    {"batch", 'b', GEN | LOG | INS, INT(n_batch, "N", 1, 65536, "512"),
+     "prompt tokens computed at once"},
+    {"threads", 't', GEN | LOG | INS | QUA, INT(n_threads, "N", 0, 512, NULL),
+     "threads; 0 or absent: OMP_NUM_THREADS, else one per core that may be used"},
+    {"kv-type", 0, GEN | LOG | INS, CHOICE(kv_type, KV_TYPES, "f16"),
+     "number format of the cached keys and values"},
+    {"kv-type-k", 0, GEN | LOG | INS, CHOICE(kv_type_k, KV_TYPES, NULL),
+     "that of the keys alone"},
+    {"kv-type-v", 0, GEN | LOG | INS, CHOICE(kv_type_v, KV_TYPES, NULL),
+     "that of the values alone"},
+    {"window", 0, GEN | LOG, INT(window, "N", 1, 1048576, NULL),
+     "attend to the last N positions only; absent: as the model has it"},
+    {"keep", 0, GEN | LOG, INT(keep, "N", 0, 1048576, NULL),
+     "under a window, attend to the first N positions as well"},
+    {"attention", 0, GEN | LOG | BEN, TEXT(attention, "NAME"),
+     "the attention algorithm, for comparison; help lists them (default auto)"},
+    {"precise", 0, GEN | LOG | INS | BEN, FLAG(precise), "keep activations in float32 on quantised weights"},
+    {"blas", 0, GEN | LOG | BEN, CHOICE(blas, "on|off", "on"),
+     "off: float weights give the same bits for any batch size"},
+
+    {"model", 'm', TG_CMD_MODEL, TEXT(model, "MODEL"),
+     "a GGUF file or a Hugging Face folder; else TINYGPT_MODEL, else the model that comes with "
+     "tinygpt"},
+    {"no-mmap", 0, TG_CMD_MODEL, FLAG(no_mmap), "read the model instead of mapping it"},
+    {"quiet", 'q', TG_CMD_ALL, FLAG(quiet), "errors alone on stderr"},
+    {"verbose", 'v', TG_CMD_ALL, FLAG(verbose), "tell what was chosen"},
+    {"help", 'h', TG_CMD_ALL, FLAG(help), "this text"},
+    {"version", 0, TG_CMD_ALL, FLAG(version), "version and build"},
+};
+/* clang-format on */
+enum { N_OPTIONS = sizeof tg_option_table / sizeof tg_option_table[0] };
+_Static_assert(N_OPTIONS <= (int)TG_OPTIONS_MAX, "raise TG_OPTIONS_MAX");
+const int tg_n_options = N_OPTIONS;
