@@ -46,10 +46,11 @@ int tg_cmd_quantize(const tg_options *opt, tg_error *err)
     tg_quantize_result result;
     if (opt->type && !strcmp(opt->type, "help"))
         return list_types(err);
-    if (!opt->operand || !opt->second)
+    if (opt->n_operands < 2)
         return tg_cli_fail(err, TG_E_USAGE, "quantize needs IN, a model, and OUT, the file to write");
     if (!opt->type)
         return tg_cli_fail(err, TG_E_USAGE, "no type: give one with --type (--type help lists them)");
+    const char *in = opt->operands[0], *out = opt->operands[1];
     tg_quantize_params params = {
         .type = opt->type,
         .requantize = opt->requantize,
@@ -58,10 +59,10 @@ int tg_cmd_quantize(const tg_options *opt, tg_error *err)
         .arg = &progress,
     };
     tg_signals_hold(true);
-    int status = (int)tg_quantize(opt->operand, opt->second, &params, &result, err);
+    int status = (int)tg_quantize(in, out, &params, &result, err);
     tg_signals_hold(false);
     tg_progress_clear(&progress);
     if (!status)
-        say_result(opt->second, &result);
+        say_result(out, &result);
     return status;
 }

@@ -4,16 +4,16 @@
 #include <string.h>
 
 const tg_command tg_commands[] = {
-    {TG_CMD_GENERATE, "generate", "PROMPT", NULL, "continue a prompt", tg_cmd_generate},
-    {TG_CMD_TOKENIZE, "tokenize", "TEXT", NULL, "show a text as tokens, or tokens as text",
+    {TG_CMD_GENERATE, "generate", "[PROMPT]", 1, "continue a prompt", tg_cmd_generate},
+    {TG_CMD_TOKENIZE, "tokenize", "[TEXT]", 1, "show a text as tokens, or tokens as text",
      tg_cmd_tokenize},
-    {TG_CMD_LOGITS, "logits", NULL, NULL, "write what the model predicts for given tokens",
+    {TG_CMD_LOGITS, "logits", NULL, 0, "write what the model predicts for given tokens",
      tg_cmd_logits},
-    {TG_CMD_INSPECT, "inspect", "MODEL", NULL, "describe a model and the memory it needs",
+    {TG_CMD_INSPECT, "inspect", "[MODEL]", 1, "describe a model and the memory it needs",
      tg_cmd_inspect},
-    {TG_CMD_BENCH, "bench", NULL, NULL, "measure speed, beside what the machine allows",
+    {TG_CMD_BENCH, "bench", NULL, 0, "measure speed, beside what the machine allows",
      tg_cmd_bench},
-    {TG_CMD_QUANTIZE, "quantize", "IN", "OUT", "write a model as GGUF, in other number formats",
+    {TG_CMD_QUANTIZE, "quantize", "IN OUT", 2, "write a model as GGUF, in other number formats",
      tg_cmd_quantize},
 };
 const int tg_n_commands = (int)(sizeof tg_commands / sizeof tg_commands[0]);

@@ -1,7 +1,7 @@
 /* commands.h - the table of commands.
  *
- * A new command is a bit, a row in commands.c, a file cmd_<name>.c, and its bit in the rows of the
- * option table (options.c) that it shares. */
+ * A new command is a bit (among those of TG_CMD_MODEL if it loads a model), a row in commands.c, a file
+ * cmd_<name>.c, and its bit in the rows of the option table (option_table.c) that it shares. */
 #ifndef TG_CLI_COMMANDS_H
 #define TG_CLI_COMMANDS_H
 
@@ -15,16 +15,16 @@ enum {
     TG_CMD_LOGITS = 1 << 2,
     TG_CMD_INSPECT = 1 << 3,
     TG_CMD_BENCH = 1 << 4,
-    TG_CMD_MODEL = (1 << 5) - 1, /* all that load a model and run it, or tell of it */
-    TG_CMD_QUANTIZE = 1 << 5,
-    TG_CMD_ALL = (1 << 6) - 1,
+    TG_CMD_MODEL = (1 << 16) - 1, /* all that load a model and run it, or tell of it: the bits up to here */
+    TG_CMD_QUANTIZE = 1 << 16,
+    TG_CMD_ALL = (1 << 24) - 1,
 };
 
 typedef struct tg_command {
     unsigned bit;
     const char *name;
-    const char *operand; /* what help calls its one argument; NULL: it takes none */
-    const char *second;  /* and another one; both must be given then */
+    const char *operands; /* what help calls its arguments: "[PROMPT]"; NULL: it takes none */
+    int max_operands;
     const char *summary;
     /* Returns the exit status; for any but 0 and TG_EXIT_PIPE, err says why. A signal that was
      * caught overrides it. */

@@ -24,6 +24,8 @@ const char *tg_option_describe(const tg_option *o, char text[TG_RANGE_BYTES])
         snprintf(text, TG_RANGE_BYTES, "one of %s", o->arg);
     else if (o->kind == TG_OPTION_CHOICES)
         snprintf(text, TG_RANGE_BYTES, "a list, separated by commas, of %s", o->arg);
+    else if (o->kind == TG_OPTION_TEXTS)
+        snprintf(text, TG_RANGE_BYTES, "%s, up to %d times", o->arg, TG_LIST_MAX);
     else if (o->kind == TG_OPTION_LIST)
         snprintf(text, TG_RANGE_BYTES, "a list (1,2 or 1-8 or 1-9+2 or 1-8*2) of up to %d from %.40s",
                  TG_LIST_MAX, limits(o, range));
@@ -77,7 +79,7 @@ static void put_option(tg_output *out, const tg_option *o)
         snprintf(text, sizeof text, "%s (%s%s%s%s)", o->help, ranged ? limits(o, range) : "", gap,
                  o->preset ? "default " : "", o->preset ? o->preset : "");
     else
-        snprintf(text, sizeof text, "%s", o->help);
+        snprintf(text, sizeof text, "%s%s", o->help, o->kind == TG_OPTION_TEXTS ? " (may be repeated)" : "");
     tg_output_write(out, left, (size_t)n);
     put_wrapped(out, n, text);
 }
@@ -98,10 +100,8 @@ void tg_options_help(tg_output *out, const tg_command *command)
         return;
     }
     tg_output_print(out, "usage: tinygpt %s [options]", command->name);
-    if (command->second)
-        tg_output_print(out, " %s %s", command->operand, command->second);
-    else if (command->operand)
-        tg_output_print(out, " [%s]", command->operand);
+    if (command->operands)
+        tg_output_print(out, " %s", command->operands);
     tg_output_print(out, "\n\n%s\n", command->summary);
     for (int common = 0; common < 2; common++) {
         tg_output_print(out, common ? "\ncommon to all commands:\n" : "\noptions:\n");

@@ -15,6 +15,7 @@
 #define FIELD(f)                       offsetof(tg_options, f)
 #define FLAG(f)                        TG_OPTION_FLAG, FIELD(f), NULL, 0, 0, NULL
 #define TEXT(f, arg)                   TG_OPTION_TEXT, FIELD(f), arg, 0, 0, NULL
+#define TEXTS(f, arg)                  TG_OPTION_TEXTS, FIELD(f), arg, 0, 0, NULL
 #define INT(f, arg, min, max, preset)  TG_OPTION_INT, FIELD(f), arg, min, max, preset
 #define REAL(f, arg, min, max, preset) TG_OPTION_REAL, FIELD(f), arg, min, max, preset
 #define CHOICE(f, words, preset)       TG_OPTION_CHOICE, FIELD(f), words, 0, 0, preset

@@ -86,6 +86,14 @@ static bool append_all(tg_list *list, const tg_option *o, const char *text)
     }
 }
 
+static bool append_text(tg_texts *texts, const char *text)
+{
+    if (texts->n == TG_LIST_MAX)
+        return false;
+    texts->text[texts->n++] = text;
+    return true;
+}
+
 /* Stores a value; false when the option does not take it. */
 static bool set(tg_options *opt, const tg_option *o, const char *text)
 {
@@ -98,6 +106,8 @@ static bool set(tg_options *opt, const tg_option *o, const char *text)
     case TG_OPTION_TEXT:
         *(const char **)field = text;
         return true;
+    case TG_OPTION_TEXTS:
+        return append_text(field, text);
     case TG_OPTION_INT:
         if (!tg_number_int(text, (int64_t)o->min, (int64_t)o->max, &number))
             return false;
@@ -181,24 +191,17 @@ static int check_word(const tg_command *command, const char *word, tg_error *err
     return two ? unknown_long(command, name, err) : TG_OK;
 }
 
-static int add_operand(tg_options *opt, const tg_command *command, const char *word, tg_error *err)
+static int add_operand(tg_options *opt, const tg_command *command, char *word, tg_error *err)
 {
     tg_text_quoted q;
-    if (!command->operand)
+    if (!command->operands)
         return tg_cli_fail(err, TG_E_USAGE, "%s takes options only, not '%s'", command->name,
                            tg_text_quote(&q, word));
-    if (opt->operand && command->second) {
-        if (opt->second)
-            return tg_cli_fail(err, TG_E_USAGE, "%s takes %s and %s, not '%s' too", command->name,
-                               command->operand, command->second, tg_text_quote(&q, word));
-        opt->second = word;
-        return TG_OK;
-    }
-    if (opt->operand)
-        return tg_cli_fail(err, TG_E_USAGE,
-                           "%s takes one %s (quote a text of several words), not '%s' too",
-                           command->name, command->operand, tg_text_quote(&q, word));
-    opt->operand = word;
+    if (opt->n_operands == command->max_operands)
+        return tg_cli_fail(err, TG_E_USAGE, "%s takes %s, not '%s' too%s", command->name, command->operands,
+                           tg_text_quote(&q, word), opt->n_operands == 1 ? " (quote a text of several words)" : "");
+    opt->operands[opt->n_operands++] = word; /* in argv, where this word or an earlier one stood */
+    opt->operand = opt->operands[0];
     return TG_OK;
 }
 
@@ -257,7 +260,7 @@ int tg_options_parse(tg_options *opt, const tg_command *command, int argc, char 
     char range[TG_RANGE_BYTES], name[TG_NAME_MAX + 3];
     tg_text_quoted q;
     spelling s;
-    *opt = (tg_options){.command = command};
+    *opt = (tg_options){.command = command, .operands = argv};
     set_presets(opt, command->bit);
     spell(&s, command->bit);
     optind = 0; /* start afresh, here and in tests */

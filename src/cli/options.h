@@ -13,11 +13,18 @@ typedef struct tg_list {
     int value[TG_LIST_MAX];
 } tg_list;
 
+/* The texts of an option that may be given again and again, in their order. */
+typedef struct tg_texts {
+    int n;
+    const char *text[TG_LIST_MAX];
+} tg_texts;
+
 /* What the command line said, defaults filled in. Strings are borrowed from argv. */
 typedef struct tg_options {
     const tg_command *command;
-    const char *operand; /* the one argument that is no option, or NULL */
-    const char *second;  /* and the other one */
+    const char *operand; /* the first argument that is no option, or NULL */
+    char **operands;     /* all of them, the first among them */
+    int n_operands;
 
     /* common */
     bool help, version, quiet, verbose, no_mmap;
@@ -82,6 +89,7 @@ typedef enum tg_option_kind {
     TG_OPTION_REAL,   /* double */
     TG_OPTION_SEED,   /* uint64_t, and a bool seed_given */
     TG_OPTION_TEXT,   /* const char * */
+    TG_OPTION_TEXTS,  /* tg_texts: repeating adds */
     TG_OPTION_CHOICE, /* int, the index of the word; -1 when absent without a default */
     TG_OPTION_LIST,    /* tg_list of numbers: 1,2,8, and ranges: 1-8, 1-9+2, 1-8*2; repeating adds */
     TG_OPTION_CHOICES, /* tg_list of indices of words, separated by commas */
@@ -105,7 +113,7 @@ enum { TG_NAME_MAX = 32 }; /* longer words are near to no name */
 extern const tg_option tg_option_table[];
 extern const int tg_n_options;
 
-/* Reads argv[1 ..] for a command; argv[0] is not looked at. On -h and --version it stops there.
+/* Reads argv[1 ..] for a command; argv[0] is not looked at. Operands are moved to its front. On -h and --version it stops there.
  * Errors are TG_E_USAGE and one line that names what is allowed. */
 int tg_options_parse(tg_options *opt, const tg_command *command, int argc, char **argv,
                      tg_error *err);

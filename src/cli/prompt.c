@@ -103,7 +103,7 @@ int tg_prompt_check(const tg_options *opt, tg_error *err)
     if (n == 0 && (opt->no_stdin || isatty(STDIN_FILENO)))
         return tg_cli_fail(
             err, TG_E_USAGE, "no text: give it %s-f FILE, or through a pipe (tinygpt %s --help)",
-            opt->command->operand ? "as an argument, with " : "with -p, ", opt->command->name);
+            opt->command->operands ? "as an argument, with " : "with -p, ", opt->command->name);
     return TG_OK;
 }
 

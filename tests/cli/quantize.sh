@@ -19,7 +19,7 @@ done <<'MESSAGES'
 |quantize needs IN, a model, and OUT, the file to write
 a --type f16|quantize needs IN, a model, and OUT, the file to write
 a b|no type: give one with --type (--type help lists them)
-a b c --type f16|quantize takes IN and OUT, not 'c' too
+a b c --type f16|quantize takes IN OUT, not 'c' too
 a b -m c|unknown option -m (see tinygpt quantize --help)
 a b --type q9|unknown type 'q9' (allowed: F32, F16, BF16, Q8_0, Q6_K, Q5_K_M, Q5_K_S, Q5_1, Q5_0, Q4_K_M, Q4_K_S, IQ4_NL, Q4_1, Q4_0, Q3_K_L, Q3_K_M, Q3_K_S, Q2_K)
 MESSAGES

@@ -200,7 +200,7 @@ static void test_errors(void **state)
         {"generate", "--kv-type", "q8", "--kv-type: 'q8' is not one of f32|f16|bf16|q8_0|q4"},
         {"generate", "--kv-type", "f32|f16", "--kv-type: 'f32|f16' is not one of f32|f16|bf16|q8_0|q4"},
         {"generate", "one", "two",
-         "generate takes one PROMPT (quote a text of several words), not 'two' too"},
+         "generate takes [PROMPT], not 'two' too (quote a text of several words)"},
         {"logits", "text", NULL, "logits takes options only, not 'text'"},
     };
     (void)state;

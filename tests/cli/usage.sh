@@ -65,9 +65,9 @@ generate -z|unknown option -z (see tinygpt generate --help)
 generate -temp 1|-temp: long options take two dashes: --temp
 generate --echo=yes|--echo takes no argument
 generate -p|-p needs an argument: STR
-generate one two|generate takes one PROMPT (quote a text of several words), not 'two' too
+generate one two|generate takes [PROMPT], not 'two' too (quote a text of several words)
 logits one|logits takes options only, not 'one'
-inspect a b|inspect takes one MODEL (quote a text of several words), not 'b' too
+inspect a b|inspect takes [MODEL], not 'b' too (quote a text of several words)
 generate --temp nan x|--temp: 'nan' is not a number from 0 to 100
 generate --temp inf x|--temp: 'inf' is not a number from 0 to 100
 generate --temp -0.1 x|--temp: '-0.1' is not a number from 0 to 100
