@@ -13,6 +13,8 @@ const tg_command tg_commands[] = {
      tg_cmd_inspect},
     {TG_CMD_BENCH, "bench", NULL, 0, "measure speed, beside what the machine allows",
      tg_cmd_bench},
+    {TG_CMD_PERPLEXITY, "perplexity", "[TEXT]", 1,
+     "measure how well a model predicts a text, or how far it is from another", tg_cmd_perplexity},
     {TG_CMD_QUANTIZE, "quantize", "IN OUT", 2, "write a model as GGUF, in other number formats",
      tg_cmd_quantize},
 };

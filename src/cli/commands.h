@@ -15,6 +15,7 @@ enum {
     TG_CMD_LOGITS = 1 << 2,
     TG_CMD_INSPECT = 1 << 3,
     TG_CMD_BENCH = 1 << 4,
+    TG_CMD_PERPLEXITY = 1 << 5,
     TG_CMD_MODEL = (1 << 16) - 1, /* all that load a model and run it, or tell of it: the bits up to here */
     TG_CMD_QUANTIZE = 1 << 16,
     TG_CMD_ALL = (1 << 24) - 1,
@@ -41,6 +42,7 @@ int tg_cmd_tokenize(const struct tg_options *opt, tg_error *err);
 int tg_cmd_logits(const struct tg_options *opt, tg_error *err);
 int tg_cmd_inspect(const struct tg_options *opt, tg_error *err);
 int tg_cmd_bench(const struct tg_options *opt, tg_error *err);
+int tg_cmd_perplexity(const struct tg_options *opt, tg_error *err);
 int tg_cmd_quantize(const struct tg_options *opt, tg_error *err);
 
 #endif

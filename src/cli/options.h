@@ -73,11 +73,15 @@ typedef struct tg_options {
     int table; /* TG_TABLE_... */
     bool no_warmup;
 
+    /* perplexity */
+    int stride; /* 0: half the context */
+    const char *save_logits, *kl;
+
     /* quantize */
     const char *type;
     bool requantize;
 
-    bool json; /* tokenize, inspect */
+    bool json; /* tokenize, inspect, perplexity */
 } tg_options;
 
 enum { TG_FORMAT_TEXT, TG_FORMAT_JSON, TG_FORMAT_NPY }; /* in the order of the table's words */
