@@ -1,17 +1,15 @@
 /* prompt.c - reading and joining; what the bytes mean is the tokenizer's. */
 #include "cli/prompt.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "cli/lines.h"
 #include "cli/text.h"
 
-enum { PATIENCE_MS = 2000 }; /* then say what is being waited for */
+enum { PIECE = 1 << 16 };
 
 static bool stdin_is_pipe(void)
 {
@@ -42,36 +40,15 @@ static bool append(tg_prompt *prompt, const char *bytes, size_t n, size_t max_by
     return true;
 }
 
-/* Until the first byte or the end can be read. */
-static void await(int fd, const char *name)
-{
-    struct pollfd wait = {.fd = fd, .events = POLLIN};
-    int timeout = PATIENCE_MS, ready;
-    while ((ready = poll(&wait, 1, timeout)) <= 0) {
-        if (ready < 0 && errno != EINTR)
-            return;
-        if (ready == 0) {
-            tg_say_note("waiting for text from %s%s", name, fd == 0 ? " (--no-stdin to go without)" : "");
-            timeout = -1;
-        }
-    }
-}
-
 static int append_fd(tg_prompt *prompt, int fd, const char *name, size_t max_bytes, tg_error *err)
 {
-    char *piece = malloc(1 << 16);
-    ssize_t n = -1;
+    char *piece = malloc(PIECE);
+    ssize_t n;
     if (!piece)
-        return tg_cli_fail_memory(err, 1 << 16, "reading the text");
-    await(fd, name);
+        return tg_cli_fail_memory(err, PIECE, "reading the text");
     do {
-        n = read(fd, piece, 1 << 16);
-        if (n < 0 && errno == EAGAIN)
-            await(fd, name);
-    } while ((n < 0 && (errno == EINTR || errno == EAGAIN)) ||
-             (n > 0 && append(prompt, piece, (size_t)n, max_bytes, err)));
-    if (n < 0)
-        tg_cli_fail(err, TG_E_IO, "%s: cannot read: %s", name, strerror(errno));
+        n = tg_lines_read(fd, name, piece, PIECE, err);
+    } while (n > 0 && append(prompt, piece, (size_t)n, max_bytes, err));
     free(piece);
     return n == 0 ? TG_OK : (int)err->status;
 }
@@ -85,10 +62,9 @@ static int append_file(tg_prompt *prompt, const char *path, size_t max_bytes, tg
 {
     tg_text_quoted q;
     tg_text_quote(&q, path);
-    /* Not blocking: a FIFO without a writer then waits where a message can be given. */
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (fd < 0)
-        return tg_cli_fail(err, TG_E_IO, "%s: cannot open: %s", q.text, strerror(errno));
+    int fd;
+    if (tg_lines_open_file(&fd, path, &q, err))
+        return (int)err->status;
     int status = append_fd(prompt, fd, q.text, max_bytes, err);
     close(fd);
     return status;
