@@ -207,7 +207,7 @@ tg_status tg_sampler_create(tg_sampler **sampler, const tg_model *m, const tg_sa
     int n_vocab = m->weights.config.n_vocab;
     tg_status status = tg_sampler_make(sampler, n_vocab, params, err);
     for (int32_t id = 0; status == TG_OK && id < n_vocab; id++)
-        if (tg_token_get_kind(m, id) == TG_TOKEN_UNUSED)
+        if (tg_token_get_kind(m, id) == TG_TOKEN_UNUSED || (params->ignore_eos && tg_token_is_eog(m, id)))
             tg_sampler_ban(*sampler, id);
     return status;
 }

@@ -150,6 +150,7 @@ typedef enum tg_kv_type {
 typedef struct tg_session_params {
     int n_threads;     /* 0: the smallest of affinity mask, cgroup quota and physical cores */
     int n_ctx;         /* positions of all sequences together; rounded up to whole blocks */
+    int n_ctx_seq;     /* positions of each sequence at most, which scaled rotation may depend on; 0: n_ctx */
     int n_batch;       /* rows evaluated at once; 0: 512 */
     int n_seq_max;     /* sequences alive at once; 0: 1 */
     tg_kv_type type_k; /* number format of the cached keys */
@@ -176,7 +177,7 @@ void tg_session_memory(const tg_model *model, const tg_session_params *params, u
                        uint64_t *scratch_bytes);
 
 typedef struct tg_session_info {
-    int n_threads, n_ctx, n_batch;
+    int n_threads, n_ctx, n_ctx_seq, n_batch, n_seq_max;
     uint64_t kv_bytes, scratch_bytes;
     uint64_t n_saturated;   /* values beyond the range of a narrow cache type, clamped so far */
     const char *isa;        /* the kernels' instruction-set level */
@@ -250,18 +251,36 @@ void tg_session_work(const tg_session *session, int n_past, int n_tokens, tg_wor
 
 typedef struct tg_sampler tg_sampler;
 
+/* Added to the logit of a token. */
+typedef struct tg_logit_bias {
+    int32_t id;
+    float by;
+} tg_logit_bias;
+
+/* Steps in this order, each on what the one before left; none leaves less than one token: biases,
+ * penalties, top-k, typical, top-p, min-p, temperature, draw. */
 typedef struct tg_sampling {
-    float temp;    /* 0: the largest logit, the lowest id on ties */
-    int top_k;     /* 0: all */
-    float top_p;   /* 1: off */
-    float min_p;   /* 0: off */
-    uint64_t seed; /* with `stream`, names one sequence of draws */
+    float temp;    /* below 1e-6: the largest logit, the lowest id on ties */
+    int top_k;     /* the likeliest; 0: all */
+    float typical; /* those whose information is nearest to the expected, so many that they have this
+                      probability together (Meister et al. 2022); 0 or 1: off */
+    float top_p;   /* the likeliest that have this probability together; 1: off */
+    float min_p;   /* those at least so many times as probable as the likeliest; 0: off */
+    /* Of every token that is among the last `last_n` of prompt and text (-1: all; 0: no penalties), n times:
+     * a positive logit is divided by `repeat`, a negative one multiplied (0 or 1: off), and n * frequency
+     * and presence are taken away. */
+    int last_n;
+    float repeat, presence, frequency;
+    const tg_logit_bias *bias; /* [n_bias], needed during the creation of the sampler alone */
+    int n_bias;
+    bool ignore_eos; /* tokens that end a generation are never drawn */
+    uint64_t seed;   /* with `stream`, names one sequence of draws */
     uint64_t stream;
 } tg_sampling;
 
 #define TG_SAMPLING_DEFAULT                                                                        \
     {                                                                                              \
-        .temp = 0.8f, .top_k = 40, .top_p = 0.95f, .min_p = 0.05f                                  \
+        .temp = 0.8f, .top_k = 40, .top_p = 0.95f, .min_p = 0.05f, .last_n = 64                    \
     }
 
 /* Tokens that the model's vocabulary does not use are never drawn. */
@@ -269,6 +288,8 @@ tg_status tg_sampler_create(tg_sampler **sampler, const tg_model *model, const t
                             tg_error *err);
 void tg_sampler_free(tg_sampler *sampler);
 void tg_sampler_ban(tg_sampler *sampler, int32_t id); /* never draw `id` */
+void tg_sampler_accept(tg_sampler *sampler, int32_t id); /* a token of the prompt, for the penalties */
+/* Draws the next token, and accepts it. */
 int32_t tg_sampler_draw(tg_sampler *sampler, const float *logits, int n_vocab);
 
 typedef struct tg_top {
@@ -295,6 +316,86 @@ typedef struct tg_stream {
 size_t tg_stream_push(tg_stream *stream, const char *bytes, size_t n, char *out);
 /* Puts what is left, at most 3 bytes. */
 size_t tg_stream_flush(tg_stream *stream, char *out);
+
+/* ---- Generating -------------------------------------------------------------------------- */
+
+/* Continues texts. Each step is one evaluation for all of them together, so that weights are read once, and
+ * what the beginnings of prompts have in common with each other, or with what is still in the cache, is not
+ * computed again. With quantised weights a text is the same, byte for byte, as it is alone.
+ *
+ * A generator has the session, and all its sequences, to itself; both are used by one caller at a time. */
+typedef struct tg_generator tg_generator;
+
+typedef enum tg_finish {
+    TG_FINISH_NONE = 0,
+    TG_FINISH_END,     /* the model ended the text */
+    TG_FINISH_STOP,    /* a stop string came */
+    TG_FINISH_LENGTH,  /* n_max tokens are there */
+    TG_FINISH_CONTEXT, /* prompt and text fill the positions that there are */
+} tg_finish;
+
+/* What one token brings. The pieces' texts, one behind the other, are the text. */
+typedef struct tg_piece {
+    int32_t id;       /* the token drawn; -1: none, where n_max or what is left of the context is 0 */
+    const char *text; /* n_bytes that are certain now: what may be the beginning of a stop string waits */
+    size_t n_bytes;
+    size_t at;        /* where the token's own bytes begin in the text; behind its end: a stop has cut them off */
+    float logit, lse; /* of the token, and log sum e^logit of its row: both 0 unless n_top is given */
+    const tg_top *top; /* the n_top likeliest of that row, as of tg_top_k, before biases and all else */
+    int n_top;
+    tg_finish finish; /* not NONE: this is the last piece. At an END the id is the token that ended the text and
+                         is not part of it */
+} tg_piece;
+
+/* Returning false ends this text alone. A piece lives for the call, in which the generator may not be used. */
+typedef bool (*tg_piece_sink)(void *arg, const tg_piece *piece);
+
+typedef struct tg_stop_text {
+    const char *bytes; /* 1 to 4096 of them. The name of a special token stands for that token, too */
+    size_t n;
+} tg_stop_text;
+
+typedef struct tg_request {
+    const int32_t *ids; /* [n_ids] the prompt, one token at least */
+    size_t n_ids;
+    tg_sampling sampling;
+    int n_max; /* tokens; -1: as many as there are positions for */
+    const tg_stop_text *stop; /* [n_stop]: where one comes in the text, the text ends before it */
+    int n_stop;
+    bool special; /* special tokens are part of the text */
+    int n_top;    /* likeliest tokens to tell of every row, 0: the one drawn alone; -1: nothing, it costs time */
+    int n_draft;  /* tokens guessed at most, from what came after the same words before, and verified in one
+                     evaluation: prompt lookup, which changes speed and no text; 0: none */
+    tg_piece_sink sink;
+    void *arg;
+} tg_request;
+
+enum { TG_DRAFT_MAX = 32 };
+
+typedef struct tg_generator_info {
+    int n_slots;           /* texts at once: the session's n_seq_max */
+    int n_active;          /* now */
+    int n_reading;         /* of these, whose prompt is not evaluated yet */
+    uint64_t n_prompt;     /* tokens of their prompts */
+    uint64_t n_prompt_done; /* and those of them that are in the cache */
+    uint64_t n_reused;     /* tokens of all prompts so far that had been computed before */
+    uint64_t n_drafted, n_accepted; /* tokens guessed so far, and those that were right */
+} tg_generator_info;
+
+tg_status tg_generator_create(tg_generator **generator, const tg_model *model, tg_session *session, tg_error *err);
+void tg_generator_free(tg_generator *generator);
+void tg_generator_get_info(const tg_generator *generator, tg_generator_info *info);
+
+/* Begins a text, for which a slot must be free; everything but `arg` is copied. TG_E_USAGE where the prompt is longer
+ * than a sequence may be. */
+tg_status tg_generator_add(tg_generator *generator, const tg_request *request, tg_error *err);
+
+/* Evaluates a batch: a token of every text whose prompt is read, and of prompts as much as n_batch allows. On an
+ * error, an interruption for one, no text has lost anything: another step goes on. */
+tg_status tg_generator_step(tg_generator *generator, tg_error *err);
+
+/* Ends all texts, without a piece; what is in the cache can still be shared. */
+void tg_generator_cancel(tg_generator *generator);
 
 /* ---- Quantising -------------------------------------------------------------------------- */
 

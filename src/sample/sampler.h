@@ -7,6 +7,9 @@
 /* tg_sampler_create for a vocabulary of n_vocab ids; which are never drawn, tg_sampler_ban tells. */
 tg_status tg_sampler_make(tg_sampler **sampler, int n_vocab, const tg_sampling *params, tg_error *err);
 
+/* The row as its candidates are chosen from it: biases and penalties applied. */
+const float *tg_sampler_adjusted(tg_sampler *sampler, const float *logits, int n);
+
 /* SplitMix64 (Steele, Lea, Flood 2014): one 64-bit state, one output a step. */
 typedef struct tg_rng {
     uint64_t state;
