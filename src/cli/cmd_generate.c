@@ -1,20 +1,19 @@
 /* cmd_generate.c - a prompt is evaluated, then one token at a time is drawn, shown and evaluated.
  */
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 
 #include "cli/engine.h"
 #include "cli/prompt.h"
+#include "cli/request.h"
 #include "cli/signals.h"
 
 typedef struct generation {
-    const tg_options *opt;
+    tg_options *opt;
     tg_model *model;
     tg_session *session;
-    tg_sampler *sampler;
+    tg_generator *generator;
     tg_prompt prompt;
     int32_t *encoded;   /* its tokens */
     int32_t begin;      /* what an empty one starts from */
@@ -23,9 +22,8 @@ typedef struct generation {
     int n_ctx;
     tg_output *out;
 
-    int32_t drawn; /* by the last evaluation */
     int n_generated;
-    bool context_full;
+    tg_finish finish;
     double begun, prompt_seconds, decode_seconds;
 } generation;
 
@@ -59,32 +57,6 @@ static int read_prompt(generation *g, tg_error *err)
     return g->n_prompt > 0 ? TG_OK : start_empty(g, &tok, err);
 }
 
-static int create_sampler(generation *g, tg_error *err)
-{
-    const tg_options *opt = g->opt;
-    tg_tokenizer_info tok;
-    tg_sampling sampling = {.temp = (float)opt->temp,
-                            .top_k = opt->top_k,
-                            .top_p = (float)opt->top_p,
-                            .min_p = (float)opt->min_p,
-                            .seed = opt->seed};
-    bool random = opt->temp > 0 && opt->top_k != 1 && opt->n_max != 0;
-    if (!opt->seed_given && random &&
-        getrandom(&sampling.seed, sizeof sampling.seed, 0) != (ssize_t)sizeof sampling.seed)
-        return tg_cli_fail(err, TG_E_RESOURCE, "no random seed from the system: %s",
-                           strerror(errno));
-    int status = (int)tg_sampler_create(&g->sampler, g->model, &sampling, err);
-    if (status)
-        return status;
-    if (!opt->seed_given && random)
-        tg_say_note("seed %llu", (unsigned long long)sampling.seed);
-    tg_model_get_tokenizer(g->model, &tok);
-    for (int32_t id = 0; opt->ignore_eos && id < tok.n_tokens; id++)
-        if (tg_token_is_eog(g->model, id))
-            tg_sampler_ban(g->sampler, id);
-    return TG_OK;
-}
-
 static int prepare(generation *g, tg_error *err)
 {
     int status = tg_prompt_check(g->opt, err);
@@ -97,86 +69,67 @@ static int prepare(generation *g, tg_error *err)
     if (!status)
         status = tg_engine_session(&g->session, g->model, g->opt, g->n_ctx, err);
     if (!status)
-        status = create_sampler(g, err);
+        status = (int)tg_generator_create(&g->generator, g->model, g->session, err);
     return status;
 }
 
 /* ---- generating -------------------------------------------------------------------------------
  */
 
-static bool draw(void *arg, int row, const float *logits, int n_vocab)
-{
-    generation *g = arg;
-    (void)row;
-    g->drawn = tg_sampler_draw(g->sampler, logits, n_vocab);
-    return true;
-}
-
-/* In pieces of a batch, so that progress can be shown; the session would cut it the same way. */
-static int eval_prompt(generation *g, tg_error *err)
-{
-    int step = g->opt->n_batch, status = TG_OK;
-    uint8_t *none = calloc((size_t)step, 1);
-    tg_progress progress = {0};
-    if (!none)
-        return tg_cli_fail_memory(err, (size_t)step, "the prompt");
-    for (int at = 0, n = (int)g->n_prompt; at < n && !status; at += step) {
-        bool last = n - at <= step;
-        tg_batch batch = {.n = last ? n - at : step, .id = g->ids + at, .want = last ? NULL : none};
-        tg_progress_show(&progress, "prompt tokens", at, n);
-        status = (int)tg_eval(g->session, &batch, draw, g, err);
-    }
-    tg_progress_clear(&progress);
-    free(none);
-    return status;
-}
-
-static void show(generation *g, int32_t id)
-{
-    size_t n;
-    const char *bytes = tg_token_bytes(g->model, id, &n);
-    if (tg_token_get_kind(g->model, id) == TG_TOKEN_NORMAL || g->opt->special)
-        tg_output_text(g->out, bytes, n);
-    tg_output_flush(g->out);
-}
-
 static bool stopped(const generation *g)
 {
     return g->out->error || tg_signals_caught();
 }
 
-static int decode(generation *g, tg_error *err)
+static bool show(void *arg, const tg_piece *piece)
 {
-    int status = TG_OK;
-    while (g->n_generated != g->opt->n_max && !stopped(g)) {
-        int32_t id = g->drawn;
-        if (tg_token_is_eog(g->model, id) && !g->opt->ignore_eos)
-            break;
-        show(g, id);
-        g->n_generated++;
-        if (g->n_generated == g->opt->n_max || stopped(g))
-            break;
-        g->context_full = tg_seq_length(g->session, 0) >= g->n_ctx;
-        if (g->context_full)
-            break;
-        status = (int)tg_eval(g->session, &(tg_batch){.n = 1, .id = &id}, draw, g, err);
-        if (status)
-            break;
-    }
-    return status;
+    generation *g = arg;
+    if (g->n_generated == 0)
+        g->prompt_seconds = tg_seconds() - g->begun;
+    g->n_generated += piece->id >= 0 && piece->finish != TG_FINISH_END;
+    g->finish = piece->finish;
+    tg_output_text(g->out, piece->text, piece->n_bytes);
+    tg_output_flush(g->out);
+    return !stopped(g);
+}
+
+static int add(generation *g, tg_error *err)
+{
+    tg_request request;
+    tg_request_room room;
+    int status = tg_request_seed(g->opt, err);
+    if (!status)
+        status = tg_request_make(&request, &room, g->opt, err);
+    if (status)
+        return status;
+    request.ids = g->ids;
+    request.n_ids = g->n_prompt;
+    request.sink = show;
+    request.arg = g;
+    return (int)tg_generator_add(g->generator, &request, err);
 }
 
 static int generate(generation *g, tg_error *err)
 {
+    tg_progress progress = {0};
+    tg_generator_info info;
     if (g->opt->echo) {
         tg_output_text(g->out, g->prompt.bytes, g->prompt.n);
         tg_output_flush(g->out);
     }
     g->begun = tg_seconds();
-    int status = stopped(g) ? TG_OK : eval_prompt(g, err);
-    g->prompt_seconds = tg_seconds() - g->begun;
-    if (!status && !stopped(g))
-        status = decode(g, err);
+    int status = add(g, err);
+    while (!status && !stopped(g)) {
+        tg_generator_get_info(g->generator, &info);
+        if (info.n_active == 0)
+            break;
+        if (info.n_reading > 0)
+            tg_progress_show(&progress, "prompt tokens", (int64_t)info.n_prompt_done, (int64_t)info.n_prompt);
+        else
+            tg_progress_clear(&progress);
+        status = (int)tg_generator_step(g->generator, err);
+    }
+    tg_progress_clear(&progress);
     g->decode_seconds = tg_seconds() - g->begun - g->prompt_seconds;
     return status == TG_E_STOPPED && stopped(g) ? TG_OK : status;
 }
@@ -204,7 +157,7 @@ static void tell_stats(const generation *g)
 
 static void tell(const generation *g)
 {
-    if (g->context_full)
+    if (g->finish == TG_FINISH_CONTEXT)
         tg_say_note("context full: %d positions (-c sets it)", g->n_ctx);
     tg_engine_tell_clamped(g->session);
     if (g->opt->stats)
@@ -214,7 +167,8 @@ static void tell(const generation *g)
 int tg_cmd_generate(const tg_options *opt, tg_error *err)
 {
     static tg_output out;
-    generation g = {.opt = opt, .out = &out};
+    tg_options mine = *opt;
+    generation g = {.opt = &mine, .out = &out};
     int status = prepare(&g, err);
     if (!status)
         status = tg_output_open(&out, NULL, err);
@@ -227,7 +181,7 @@ int tg_cmd_generate(const tg_options *opt, tg_error *err)
             tell(&g);
         tg_signals_watch(NULL);
     }
-    tg_sampler_free(g.sampler);
+    tg_generator_free(g.generator);
     tg_session_free(g.session);
     tg_prompt_free(&g.prompt);
     tg_free(g.encoded);

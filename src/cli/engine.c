@@ -160,6 +160,7 @@ tg_session_params tg_engine_params(const tg_options *opt, int n_ctx)
     return (tg_session_params){
         .n_threads = opt->n_threads ? opt->n_threads : threads_of_environment(),
         .n_ctx = n_ctx,
+        .n_ctx_seq = n_ctx,
         .n_batch = opt->n_batch,
         .n_seq_max = 1,
         .type_k = (tg_kv_type)(opt->kv_type_k >= 0 ? opt->kv_type_k : opt->kv_type),

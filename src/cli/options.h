@@ -46,8 +46,12 @@ typedef struct tg_options {
 
     /* generate */
     int n_max; /* -1: to the end of the context */
-    double temp, top_p, min_p;
-    int top_k;
+    double temp, typical, top_p, min_p, repeat_penalty, presence_penalty, frequency_penalty;
+    int top_k, repeat_last_n;
+    tg_texts stop, logit_bias;
+    int n_logprobs; /* -1: none */
+    bool lookup;
+    int n_draft;
     bool seed_given;
     uint64_t seed;
     bool ignore_eos, echo, stats;

@@ -70,6 +70,7 @@ static tg_status check_params(const tg_session_params *p, tg_error *err)
         int value, min, max;
     } limit[] = {{"threads", p->n_threads, 1, TG_MAX_THREADS},
                  {"context", p->n_ctx, 1, TG_MAX_CTX},
+                 {"context of a sequence", p->n_ctx_seq, 0, p->n_ctx},
                  {"batch", p->n_batch, 1, 1 << 16},
                  {"sequences", p->n_seq_max, 1, 1 << 12},
                  {"window", p->window, 0, TG_MAX_CTX},
@@ -164,8 +165,11 @@ tg_status tg_session_make(tg_session **session, const tg_weights *w, const tg_se
                           kv_type(s->params.type_k), kv_type(s->params.type_v), err);
     if (status != TG_OK)
         goto fail;
-    const int n_asked = s->params.n_ctx; /* of which rotation may depend, and not of what a block has more */
+    /* Rotation may depend on what was asked for, and not on what a block has more. */
+    const int n_asked = s->params.n_ctx_seq ? s->params.n_ctx_seq : s->params.n_ctx;
     s->params.n_ctx = tg_kv_capacity(&s->kv);
+    if (s->params.n_ctx_seq == 0)
+        s->params.n_ctx_seq = s->params.n_ctx;
     status = tg_team_create(&s->team, s->params.n_threads, worker_bytes(w, &s->params), err);
     if (status != TG_OK)
         goto fail;
@@ -222,7 +226,9 @@ void tg_session_get_info(const tg_session *s, tg_session_info *info)
     *info = (tg_session_info){
         .n_threads = s->params.n_threads,
         .n_ctx = s->params.n_ctx,
+        .n_ctx_seq = s->params.n_ctx_seq,
         .n_batch = s->params.n_batch,
+        .n_seq_max = s->params.n_seq_max,
         .kv_bytes = s->kv.k_bytes + s->kv.v_bytes,
         .scratch_bytes = s->arena_bytes + (size_t)s->params.n_threads * worker_bytes(s->w, &s->params),
         .n_saturated = atomic_load(&s->forward.n_clamped),
@@ -320,8 +326,8 @@ static tg_status append(tg_session *s, const tg_batch *b, tg_error *err)
             return tg_fail(err, TG_E_USAGE, NULL,
                            "past the positions that the model has learned (found %d, allowed below %d)",
                            pos, c->n_ctx_train);
-        if (pos >= s->params.n_ctx || !tg_kv_append(&s->kv, seq))
-            return tg_fail(err, TG_E_USAGE, NULL, "context full (%d positions)", s->params.n_ctx);
+        if (pos >= s->params.n_ctx_seq || !tg_kv_append(&s->kv, seq))
+            return tg_fail(err, TG_E_USAGE, NULL, "context full (%d positions)", s->params.n_ctx_seq);
     }
     return TG_OK;
 }

@@ -101,11 +101,16 @@ status 2
 out ''
 one_error
 err_has 'tokens and the context 2 positions (-c sets it)'
-# exactly full: one token can still be drawn
-run generate -c "$n" -n 5 --temp 0 --ignore-eos --stats "Once upon a time"
+# U21: prompt and text together fill the context
+run generate -c $((n + 4)) -n 100 --temp 0 --ignore-eos --stats "Once upon a time"
 status 0
 err_has 'tinygpt: context full'
-err_has 'generated tokens: 1 in'
+err_has 'generated tokens: 4 in'
+run generate -c "$n" -n 5 --temp 0 --ignore-eos --stats "Once upon a time"
+status 0
+out ''
+err_has 'tinygpt: context full'
+err_has 'generated tokens: 0 in'
 run generate -v -n 300 --temp 0 "Once upon a time"
 err_has 'context 512'
 

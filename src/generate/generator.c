@@ -1,0 +1,509 @@
+/* generator.c - many texts continued together: whose rows an evaluation has, and what its logits become.
+ *
+ * A slot has a sequence of the cache and knows the tokens of its text, of which the first are in the cache. The rest
+ * waits for an evaluation: of a prompt many, later the one that was drawn last, and behind it perhaps guesses. What
+ * an evaluation leaves in the cache beyond the known tokens is cut off again. So nothing has to be undone where one
+ * fails: what it did not put into the cache still waits.
+ *
+ * This is a client of the public interface. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "generate/lookup.h"
+#include "generate/stop.h"
+
+enum {
+    BLOCK = 64,      /* positions by which sequences take room in the cache */
+    SHARE_LEAST = 16 /* tokens that are worth a fork, which may copy a block */
+};
+
+typedef enum slot_state {
+    IDLE,    /* no text; its sequence, if there is one, is what the last text left */
+    WAITING, /* a text that has not begun: for room, or for another prompt that begins like it */
+    ACTIVE,
+} slot_state;
+
+typedef struct slot {
+    slot_state state;
+    int seq;       /* -1: none */
+    int32_t *ids;  /* [need()] prompt and text */
+    int n_prompt, n_ids;
+    tg_request request; /* its pointers but sink and arg are not used any more */
+    tg_sampler *sampler;
+    tg_stop *stop;
+    int32_t *stop_id; /* [n_stop_id] special tokens whose names are stops */
+    int n_stop_id;
+    int n_drawn;
+    size_t n_text; /* bytes of the text, those held back among them */
+    int row, n_rows;       /* of this evaluation */
+    int n_draft, n_right;  /* the last n_draft of them are guesses; how many have turned out right, */
+    bool missed;           /* until one did not */
+    int most_draft;        /* guesses worth while: grows with those that are right */
+} slot;
+
+struct tg_generator {
+    const tg_model *model;
+    tg_session *session;
+    tg_session_info info;
+    int n_ctx_seq; /* positions of a text */
+    slot *slot; /* [n_seq_max] */
+    tg_top *top; /* [n_vocab] */
+    int n_vocab, n_rows;
+    int32_t *id, *seq; /* of the rows */
+    uint8_t *want;
+    slot **of_row;
+    uint64_t n_reused, n_drafted, n_accepted;
+};
+
+/* ---- creation -------------------------------------------------------------------------------------- */
+
+tg_status tg_generator_create(tg_generator **generator, const tg_model *model, tg_session *session, tg_error *err)
+{
+    tg_model_info info;
+    *generator = NULL;
+    tg_generator *g = tg_alloc(1, sizeof *g, "a generator", err);
+    if (!g)
+        return TG_E_RESOURCE;
+    tg_model_get_info(model, &info);
+    tg_session_get_info(session, &g->info);
+    g->model = model;
+    g->session = session;
+    g->n_vocab = info.n_vocab;
+    g->n_ctx_seq = g->info.n_ctx_seq;
+    if (info.positions_bounded && g->n_ctx_seq > info.n_ctx_train)
+        g->n_ctx_seq = info.n_ctx_train;
+    const size_t n_slots = (size_t)g->info.n_seq_max, n_rows = (size_t)g->info.n_batch + n_slots * (TG_DRAFT_MAX + 1);
+    g->slot = tg_alloc(n_slots, sizeof *g->slot, "texts", err);
+    g->top = tg_alloc((size_t)g->n_vocab, sizeof *g->top, "likeliest tokens", err);
+    g->id = tg_alloc(n_rows, sizeof *g->id, "rows", err);
+    g->seq = tg_alloc(n_rows, sizeof *g->seq, "rows", err);
+    g->want = tg_alloc(n_rows, sizeof *g->want, "rows", err);
+    g->of_row = tg_alloc(n_rows, sizeof *g->of_row, "rows", err);
+    if (!g->slot || !g->top || !g->id || !g->seq || !g->want || !g->of_row) {
+        tg_generator_free(g);
+        return TG_E_RESOURCE;
+    }
+    for (int i = 0; i < g->info.n_seq_max; i++) {
+        tg_seq_free(session, i);
+        g->slot[i].seq = -1;
+    }
+    *generator = g;
+    return TG_OK;
+}
+
+static void empty(slot *s)
+{
+    tg_sampler_free(s->sampler);
+    tg_stop_free(s->stop);
+    free(s->stop_id);
+    s->sampler = NULL;
+    s->stop = NULL;
+    s->stop_id = NULL;
+    s->n_stop_id = 0;
+    s->state = IDLE;
+}
+
+static void forget(tg_generator *g, slot *s)
+{
+    if (s->seq >= 0)
+        tg_seq_free(g->session, s->seq);
+    s->seq = -1;
+}
+
+void tg_generator_free(tg_generator *g)
+{
+    if (!g)
+        return;
+    for (int i = 0; g->slot && i < g->info.n_seq_max; i++) {
+        empty(&g->slot[i]);
+        free(g->slot[i].ids);
+        forget(g, &g->slot[i]);
+    }
+    free(g->slot);
+    free(g->top);
+    free(g->id);
+    free(g->seq);
+    free(g->want);
+    free(g->of_row);
+    free(g);
+}
+
+static int n_cached(const tg_generator *g, const slot *s)
+{
+    return s->seq >= 0 ? tg_seq_length(g->session, s->seq) : 0;
+}
+
+void tg_generator_get_info(const tg_generator *g, tg_generator_info *info)
+{
+    *info = (tg_generator_info){.n_slots = g->info.n_seq_max, .n_reused = g->n_reused, .n_drafted = g->n_drafted,
+                                .n_accepted = g->n_accepted};
+    for (int i = 0; i < g->info.n_seq_max; i++) {
+        const slot *s = &g->slot[i];
+        if (s->state == IDLE)
+            continue;
+        int done = s->state == ACTIVE ? n_cached(g, s) : 0;
+        info->n_active++;
+        info->n_reading += s->n_drawn == 0;
+        info->n_prompt += (uint64_t)s->n_prompt;
+        info->n_prompt_done += (uint64_t)(done < s->n_prompt ? done : s->n_prompt);
+    }
+}
+
+/* ---- what prompts have in common ------------------------------------------------------------------- */
+
+static int in_common(const int32_t *a, int n_a, const int32_t *b, int n_b)
+{
+    int n = 0;
+    while (n < n_a && n < n_b && a[n] == b[n])
+        n++;
+    return n;
+}
+
+/* How many of the first n - 1 ids are, or will be, in a slot's cache: the last one is evaluated for its logits. */
+static int shared(const tg_generator *g, const slot *s, const int32_t *ids, int n)
+{
+    if (s->seq < 0)
+        return 0;
+    return in_common(s->ids, s->state == ACTIVE ? s->n_ids : n_cached(g, s), ids, n - 1);
+}
+
+/* The slot for a new text: the idle one whose cache it can go on with, else one without, else any. */
+static slot *choose_slot(const tg_generator *g, const int32_t *ids, int n)
+{
+    slot *best = NULL;
+    int most = -1;
+    for (int i = 0; i < g->info.n_seq_max; i++) {
+        slot *s = &g->slot[i];
+        if (s->state != IDLE)
+            continue;
+        int worth = shared(g, s, ids, n);
+        if (worth < SHARE_LEAST && s->seq >= 0 && g->info.n_seq_max > 1)
+            worth = -1;
+        if (!best || worth > most) {
+            best = s;
+            most = worth;
+        }
+    }
+    return best;
+}
+
+/* Positions that a text may come to take. */
+static int need(const tg_generator *g, const slot *s)
+{
+    int more = s->request.n_max;
+    return more < 0 || more > g->n_ctx_seq - s->n_prompt ? g->n_ctx_seq : s->n_prompt + more;
+}
+
+static int in_blocks(int n)
+{
+    return (n + BLOCK - 1) / BLOCK * BLOCK;
+}
+
+/* Is there room for a text beside those that are active? Idle caches give way, but for the first `most` positions
+ * of `from`, with which it begins. */
+static bool make_room(tg_generator *g, const slot *text, slot *from, int most)
+{
+    int left = g->info.n_ctx - in_blocks(need(g, text));
+    for (int i = 0; i < g->info.n_seq_max; i++)
+        left -= g->slot[i].state == ACTIVE ? in_blocks(need(g, &g->slot[i])) : 0;
+    if (left < 0)
+        return false;
+    for (int i = 0; i < g->info.n_seq_max; i++) {
+        slot *s = &g->slot[i];
+        int idle = s->state == ACTIVE || s == from ? 0 : in_blocks(n_cached(g, s));
+        if (idle > left)
+            forget(g, s);
+        else
+            left -= idle;
+    }
+    if (from != text && from->state == IDLE && in_blocks(n_cached(g, from)) > left)
+        tg_seq_truncate(g->session, from->seq, most, NULL);
+    return true;
+}
+
+/* Begins a waiting text where it can, with what others have computed. */
+static tg_status begin(tg_generator *g, slot *s, tg_error *err)
+{
+    slot *from = s;
+    int most = n_cached(g, s);
+    for (int i = 0; i < g->info.n_seq_max; i++) {
+        slot *other = &g->slot[i];
+        int n = other->state == WAITING ? 0 : shared(g, other, s->ids, s->n_prompt);
+        if (n >= most + SHARE_LEAST) {
+            from = other;
+            most = n;
+        }
+    }
+    tg_status status = TG_OK;
+    if (most > n_cached(g, from) || !make_room(g, s, from, most))
+        return status;
+    if (from != s) {
+        forget(g, s);
+        status = tg_seq_fork(g->session, from->seq, &s->seq, err);
+    } else if (s->seq < 0) {
+        status = tg_seq_new(g->session, &s->seq, err);
+    }
+    if (status == TG_OK)
+        status = tg_seq_truncate(g->session, s->seq, most, err);
+    g->n_reused += (uint64_t)most;
+    s->state = status == TG_OK ? ACTIVE : s->state;
+    return status;
+}
+
+/* ---- requests -------------------------------------------------------------------------------------- */
+
+/* Special tokens whose names are among the stops. */
+static tg_status find_stop_ids(const tg_generator *g, slot *s, const tg_request *r, tg_error *err)
+{
+    s->stop_id = tg_alloc((size_t)r->n_stop, sizeof *s->stop_id, "stop strings", err);
+    if (!s->stop_id)
+        return TG_E_RESOURCE;
+    for (int32_t id = 0; id < g->n_vocab && r->n_stop > 0; id++) {
+        if (tg_token_get_kind(g->model, id) != TG_TOKEN_SPECIAL)
+            continue;
+        size_t n;
+        const char *name = tg_token_bytes(g->model, id, &n);
+        for (int i = 0; i < r->n_stop && s->n_stop_id < r->n_stop; i++)
+            if (r->stop[i].n == n && !memcmp(r->stop[i].bytes, name, n))
+                s->stop_id[s->n_stop_id++] = id;
+    }
+    return TG_OK;
+}
+
+static tg_status take_ids(const tg_generator *g, slot *s, const tg_request *r, int common, tg_error *err)
+{
+    size_t room = (size_t)need(g, s);
+    int32_t *ids = tg_alloc(room, sizeof *ids, "the tokens of a text", err);
+    tg_status status = ids ? TG_OK : TG_E_RESOURCE;
+    if (ids && s->seq >= 0)
+        status = tg_seq_truncate(g->session, s->seq, common, err);
+    if (status != TG_OK) {
+        free(ids);
+        return status;
+    }
+    memcpy(ids, r->ids, r->n_ids * sizeof *ids);
+    free(s->ids);
+    s->ids = ids;
+    return TG_OK;
+}
+
+tg_status tg_generator_add(tg_generator *g, const tg_request *r, tg_error *err)
+{
+    if (r->n_ids < 1 || r->n_ids > (size_t)g->n_ctx_seq)
+        return tg_fail(err, TG_E_USAGE, NULL, "tokens of a prompt (found %zu, allowed 1 to %d)", r->n_ids, g->n_ctx_seq);
+    if (r->n_top > g->n_vocab || r->n_draft < 0 || r->n_draft > TG_DRAFT_MAX)
+        return tg_fail(err, TG_E_USAGE, NULL, "likeliest tokens, or guesses (found %d and %d, allowed up to %d and %d)",
+                       r->n_top, r->n_draft, g->n_vocab, TG_DRAFT_MAX);
+    slot *s = choose_slot(g, r->ids, (int)r->n_ids);
+    if (!s)
+        return tg_fail(err, TG_E_USAGE, NULL, "texts at once (allowed %d)", g->info.n_seq_max);
+    int common = shared(g, s, r->ids, (int)r->n_ids);
+    s->request = *r;
+    s->n_prompt = s->n_ids = (int)r->n_ids;
+    s->n_drawn = s->n_rows = s->n_draft = 0;
+    s->most_draft = r->n_draft;
+    s->n_text = 0;
+    tg_status status = tg_sampler_create(&s->sampler, g->model, &r->sampling, err);
+    if (status == TG_OK)
+        status = tg_stop_create(&s->stop, r->stop, r->n_stop, err);
+    if (status == TG_OK)
+        status = find_stop_ids(g, s, r, err);
+    if (status == TG_OK)
+        status = take_ids(g, s, r, common, err);
+    if (status != TG_OK) {
+        empty(s);
+        return status;
+    }
+    for (int i = 0; i < s->n_prompt; i++)
+        tg_sampler_accept(s->sampler, s->ids[i]);
+    s->state = WAITING;
+    return TG_OK;
+}
+
+void tg_generator_cancel(tg_generator *g)
+{
+    for (int i = 0; i < g->info.n_seq_max; i++)
+        empty(&g->slot[i]);
+}
+
+/* ---- what a row of logits becomes ------------------------------------------------------------------ */
+
+static bool is_stop_id(const slot *s, int32_t id)
+{
+    for (int i = 0; i < s->n_stop_id; i++)
+        if (s->stop_id[i] == id)
+            return true;
+    return false;
+}
+
+static tg_finish finish_of(const tg_generator *g, const slot *s, int32_t id)
+{
+    if (is_stop_id(s, id))
+        return TG_FINISH_STOP;
+    if (tg_token_is_eog(g->model, id) && !s->request.sampling.ignore_eos)
+        return TG_FINISH_END;
+    if (s->n_drawn == s->request.n_max)
+        return TG_FINISH_LENGTH;
+    return s->n_ids >= g->n_ctx_seq ? TG_FINISH_CONTEXT : TG_FINISH_NONE;
+}
+
+/* Hands a piece on, and ends the text where that is due. */
+static void hand_on(slot *s, const tg_piece *piece)
+{
+    bool more = s->request.sink(s->request.arg, piece);
+    if (!more || piece->finish != TG_FINISH_NONE)
+        empty(s);
+}
+
+/* The token's bytes, as far as the text has them. */
+static const char *bytes_of(const tg_generator *g, const slot *s, int32_t id, size_t *n)
+{
+    const char *bytes = tg_token_bytes(g->model, id, n);
+    if (tg_token_get_kind(g->model, id) != TG_TOKEN_NORMAL && !s->request.special)
+        *n = 0;
+    return bytes;
+}
+
+/* The bytes that a token adds, and with a finish those that were held back. A stop may finish the text earlier. */
+static void add_text(const tg_generator *g, slot *s, tg_piece *piece)
+{
+    tg_stop_text text, rest;
+    size_t n = 0;
+    const char *bytes = "";
+    piece->at = s->n_text;
+    if (piece->finish != TG_FINISH_END && piece->finish != TG_FINISH_STOP)
+        bytes = bytes_of(g, s, piece->id, &n);
+    s->n_text += n;
+    if (tg_stop_push(s->stop, bytes, n, &text))
+        piece->finish = TG_FINISH_STOP;
+    if (piece->finish != TG_FINISH_NONE) {
+        tg_stop_flush(s->stop, &rest); /* follows it in memory */
+        text.n += rest.n;
+    }
+    piece->text = text.bytes;
+    piece->n_bytes = text.n;
+}
+
+static void score(const tg_generator *g, const slot *s, const float *logits, tg_piece *piece)
+{
+    const int n = s->request.n_top;
+    if (n < 0)
+        return;
+    piece->n_top = tg_top_k(logits, g->n_vocab, n, g->top, &piece->lse);
+    piece->top = g->top;
+    piece->logit = logits[piece->id];
+}
+
+/* Draws the next token of a slot from the row behind its last one. */
+static void draw(tg_generator *g, slot *s, const float *logits)
+{
+    tg_piece piece = {.id = tg_sampler_draw(s->sampler, logits, g->n_vocab)};
+    s->ids[s->n_ids++] = piece.id;
+    s->n_drawn++;
+    score(g, s, logits, &piece);
+    piece.finish = finish_of(g, s, piece.id);
+    add_text(g, s, &piece);
+    hand_on(s, &piece);
+}
+
+static bool on_logits(void *arg, int row, const float *logits, int n_vocab)
+{
+    tg_generator *g = arg;
+    slot *s = g->of_row[row];
+    const bool guess = row - s->row >= s->n_rows - s->n_draft;
+    (void)n_vocab;
+    s->missed = s->missed || s->state != ACTIVE || (guess && g->id[row] != s->ids[s->n_ids - 1]);
+    if (s->missed)
+        return true;
+    s->n_right += guess;
+    draw(g, s, logits);
+    return true;
+}
+
+/* ---- steps ----------------------------------------------------------------------------------------- */
+
+static void add_row(tg_generator *g, slot *s, int32_t id, bool want)
+{
+    int row = g->n_rows++;
+    g->id[row] = id;
+    g->seq[row] = s->seq;
+    g->want[row] = want;
+    g->of_row[row] = s;
+    s->n_rows++;
+}
+
+/* Guesses behind the last known token, of which all logits are wanted. */
+static void add_guesses(tg_generator *g, slot *s)
+{
+    int32_t guess[TG_DRAFT_MAX];
+    int room = need(g, s) - s->n_ids, most = s->most_draft < room ? s->most_draft : room;
+    s->n_draft = most > 0 ? tg_lookup(s->ids, s->n_ids, most, guess) : 0;
+    for (int i = 0; i < s->n_draft; i++)
+        add_row(g, s, guess[i], true);
+}
+
+/* The known tokens of a slot that are not in the cache, `most` of them. */
+static void add_known(tg_generator *g, slot *s, int most)
+{
+    int from = n_cached(g, s), end = s->n_ids - from > most ? from + most : s->n_ids;
+    s->row = g->n_rows;
+    s->n_rows = s->n_draft = s->n_right = 0;
+    s->missed = false;
+    for (int i = from; i < end; i++)
+        add_row(g, s, s->ids[i], i == s->n_ids - 1);
+    if (end == s->n_ids)
+        add_guesses(g, s);
+}
+
+/* Rows of texts that go on, then of prompts as many as the batch still takes. */
+static void gather(tg_generator *g)
+{
+    g->n_rows = 0;
+    for (int prompts = 0; prompts < 2; prompts++)
+        for (int i = 0; i < g->info.n_seq_max; i++) {
+            slot *s = &g->slot[i];
+            int most = prompts ? g->info.n_batch - g->n_rows : 1;
+            if (s->state == ACTIVE && (s->n_drawn == 0) == prompts && most > 0)
+                add_known(g, s, most);
+        }
+}
+
+/* Learns from the guesses how many are worth while, and cuts those off that were wrong. */
+static tg_status settle(tg_generator *g, slot *s, tg_error *err)
+{
+    int known = s->n_ids - 1; /* the last one waits for the next evaluation */
+    g->n_drafted += (uint64_t)s->n_draft;
+    g->n_accepted += (uint64_t)s->n_right;
+    if (s->n_draft > 0)
+        s->most_draft = s->n_right < s->n_draft ? s->n_right + 1 : 2 * s->most_draft;
+    if (s->most_draft > s->request.n_draft)
+        s->most_draft = s->request.n_draft;
+    s->n_draft = s->n_right = 0;
+    if (s->seq < 0 || n_cached(g, s) <= known)
+        return TG_OK;
+    return tg_seq_truncate(g->session, s->seq, known, err);
+}
+
+tg_status tg_generator_step(tg_generator *g, tg_error *err)
+{
+    tg_status status = TG_OK;
+    for (int i = 0; i < g->info.n_seq_max && status == TG_OK; i++) {
+        slot *s = &g->slot[i];
+        if (s->state == IDLE)
+            continue;
+        if (need(g, s) == s->n_prompt)
+            hand_on(s, &(tg_piece){.id = -1, .text = "",
+                                   .finish = s->request.n_max ? TG_FINISH_CONTEXT : TG_FINISH_LENGTH});
+        else if (s->state == WAITING)
+            status = begin(g, s, err);
+    }
+    gather(g);
+    if (status != TG_OK || g->n_rows == 0)
+        return status;
+    const tg_batch batch = {.n = g->n_rows, .id = g->id, .seq = g->seq, .want = g->want};
+    status = tg_eval(g->session, &batch, on_logits, g, err);
+    for (int i = 0; i < g->info.n_seq_max && status == TG_OK; i++)
+        status = settle(g, &g->slot[i], err);
+    return status;
+}
