@@ -5,10 +5,12 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <time.h>
 #include <unistd.h>
 
 static bool be_quiet;
+static int n_drawn; /* lines of progress on the screen; the cursor is at the end of the last */
 
 void tg_say_quiet(bool quiet)
 {
@@ -27,11 +29,26 @@ static void to_stderr(const char *bytes, size_t n)
     }
 }
 
+/* Puts what takes the cursor back to where progress began and, unless it is drawn anew, clears from there. */
+static int put_home(char *text, bool clear)
+{
+    int n = 0;
+    if (n_drawn > 0)
+        n = sprintf(text, "\r");
+    if (n_drawn > 1)
+        n += sprintf(text + n, "\x1b[%dA", n_drawn - 1);
+    if (n_drawn > 0 && clear)
+        n += sprintf(text + n, "\x1b[J");
+    n_drawn = 0;
+    return n;
+}
+
 static void say(const char *prefix, const char *fmt, va_list args)
 {
     char line[1400];
     size_t room = sizeof line - 1;
-    int n = snprintf(line, room, "%s", prefix);
+    int n = put_home(line, true);
+    n += snprintf(line + n, room - (size_t)n, "%s", prefix);
     int more = vsnprintf(line + n, room - (size_t)n, fmt, args);
     size_t len = (size_t)n + (more > 0 ? (size_t)more : 0);
     if (len > room - 1)
@@ -92,24 +109,58 @@ double tg_seconds(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-void tg_progress_show(tg_progress *progress, const char *what, int64_t done, int64_t of)
+void tg_terminal_size(int fd, int *columns, int *rows)
+{
+    struct winsize size = {0};
+    ioctl(fd, TIOCGWINSZ, &size);
+    *columns = size.ws_col ? size.ws_col : 80;
+    *rows = size.ws_row ? size.ws_row : 24;
+}
+
+bool tg_progress_due(tg_progress *progress)
 {
     double now = tg_seconds();
     if (be_quiet || !isatty(STDERR_FILENO))
-        return;
+        return false;
     if (progress->begun == 0)
         progress->begun = now;
     if (now < progress->begun + 1 || now < progress->shown + 0.1)
-        return;
+        return false;
     progress->shown = now;
+    return true;
+}
+
+/* One write, and nothing is cleared before its place is written again: no flicker. Without automatic
+ * margins a line that is wider than it seemed is cut, and cannot move the ones below. */
+void tg_progress_draw(const char *lines)
+{
+    char text[8192];
+    size_t n = (size_t)put_home(text, false), line;
+    n += (size_t)sprintf(text + n, "\x1b[?7l");
+    for (n_drawn = 1;; n_drawn++, lines += line + 1) {
+        line = strcspn(lines, "\n");
+        if (n + line + 32 > sizeof text)
+            break;
+        n += (size_t)sprintf(text + n, "%.*s\x1b[K%s", (int)line, lines, lines[line] ? "\r\n" : "");
+        if (!lines[line])
+            break;
+    }
+    n += (size_t)sprintf(text + n, "\x1b[J\x1b[?7h");
+    to_stderr(text, n);
+}
+
+void tg_progress_show(tg_progress *progress, const char *what, int64_t done, int64_t of)
+{
     char line[120];
-    int n = snprintf(line, sizeof line, "\r%s: %" PRId64 " of %" PRId64 "\x1b[K", what, done, of);
-    to_stderr(line, (size_t)n);
+    if (!tg_progress_due(progress))
+        return;
+    snprintf(line, sizeof line, "%s: %" PRId64 " of %" PRId64, what, done, of);
+    tg_progress_draw(line);
 }
 
 void tg_progress_clear(tg_progress *progress)
 {
-    if (progress->shown > 0)
-        to_stderr("\r\x1b[K", 4);
+    char text[32];
+    to_stderr(text, (size_t)put_home(text, true));
     progress->shown = 0;
 }

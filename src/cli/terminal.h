@@ -25,13 +25,20 @@ void tg_say_quiet(bool quiet);                             /* -q: errors alone *
 /* Seconds on a clock that never runs backwards. */
 double tg_seconds(void);
 
-/* One line that is written over itself: only when stderr is a terminal, not under -q, and only for
- * what takes longer than a second. Zeroed before use. */
+/* Columns and rows of the terminal that fd is; 80 and 24 where it does not say. */
+void tg_terminal_size(int fd, int *columns, int *rows);
+
+/* Lines that are written over themselves: only when stderr is a terminal, not under -q, and only for
+ * what takes longer than a second. A message takes them away, so that they stay the last thing on the
+ * screen. One at a time; zeroed before use. */
 typedef struct tg_progress {
     double begun, shown; /* seconds; 0: not yet */
 } tg_progress;
 
 void tg_progress_show(tg_progress *progress, const char *what, int64_t done, int64_t of);
+/* The same for any lines, which fit the terminal, with newlines between them, when it is time to. */
+bool tg_progress_due(tg_progress *progress);
+void tg_progress_draw(const char *lines);
 void tg_progress_clear(tg_progress *progress);
 
 #endif

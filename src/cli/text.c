@@ -103,3 +103,60 @@ const char *tg_text_quote(tg_text_quoted *q, const char *s)
     snprintf(q->text + len, sizeof q->text - len, "%s", cut < n ? "..." : "");
     return q->text;
 }
+
+static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
+
+/* The unit in which an amount has at most three digits before the point, and how many it has behind. */
+static int unit_of(uint64_t n_bytes, double *divisor, int *n_digits)
+{
+    int unit = 0;
+    for (*divisor = 1; (double)n_bytes / *divisor >= 999.5; *divisor *= 1024)
+        unit++;
+    double value = (double)n_bytes / *divisor;
+    *n_digits = unit == 0 || value >= 99.95 ? 0 : value >= 9.995 ? 1 : 2;
+    return unit;
+}
+
+const char *tg_text_bytes(char text[TG_TEXT_BYTES], uint64_t n_bytes)
+{
+    double divisor;
+    int n_digits, unit = unit_of(n_bytes, &divisor, &n_digits);
+    snprintf(text, TG_TEXT_BYTES, "%.*f %s", n_digits, (double)n_bytes / divisor, units[unit]);
+    return text;
+}
+
+const char *tg_text_bytes_of(char text[TG_TEXT_BYTES], uint64_t n_bytes, uint64_t of)
+{
+    double divisor;
+    int n_digits, unit = unit_of(of, &divisor, &n_digits);
+    snprintf(text, TG_TEXT_BYTES, "%.*f/%.*f %s", n_digits, (double)n_bytes / divisor, n_digits,
+             (double)of / divisor, units[unit]);
+    return text;
+}
+
+static const char *skip_characters(const char *s, int n)
+{
+    for (; *s && n > 0; n--)
+        for (s++; ((unsigned char)*s & 0xC0) == 0x80; s++)
+            ;
+    return s;
+}
+
+int tg_text_width(const char *s)
+{
+    int n = 0;
+    for (; *s; s = skip_characters(s, 1))
+        n++;
+    return n;
+}
+
+int tg_text_fit(char *out, size_t room, const char *s, int width)
+{
+    int n = tg_text_width(s), tail = (width - 3) / 2, head = width - 3 - tail;
+    if (n <= width)
+        return snprintf(out, room, "%s%*s", s, width - n, "");
+    if (width <= 3)
+        return snprintf(out, room, "%.*s", width < 0 ? 0 : width, "...");
+    const char *cut = skip_characters(s, head);
+    return snprintf(out, room, "%.*s...%s", (int)(cut - s), s, skip_characters(cut, n - head - tail));
+}

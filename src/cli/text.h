@@ -4,6 +4,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 typedef enum tg_text_mode {
     TG_TEXT_TERMINAL, /* control bytes but newline and tab as \xNN, bad UTF-8 as U+FFFD */
@@ -18,6 +19,18 @@ enum { TG_TEXT_GROWTH = 4 }; /* bytes out for a byte in, at most */
  * put. Each maximal part of an ill-formed sequence counts as one bad character (Unicode 16, 3.9).
  */
 size_t tg_text_render(tg_text_mode mode, const void *bytes, size_t n, char *out);
+
+/* Amounts of bytes for people, in three digits: "512 B", "1.23 KiB", "94.2 MiB"; of another, in its
+ * unit: "3.0/94.2 MiB". Both return text. */
+enum { TG_TEXT_BYTES = 24 };
+const char *tg_text_bytes(char text[TG_TEXT_BYTES], uint64_t n_bytes);
+const char *tg_text_bytes_of(char text[TG_TEXT_BYTES], uint64_t n_bytes, uint64_t of);
+
+/* Columns that a string takes where each character takes one. */
+int tg_text_width(const char *s);
+/* A string of `width` columns: filled with blanks, or cut in the middle, since names differ at their ends. Returns
+ * its bytes; `room` must be enough for them. */
+int tg_text_fit(char *out, size_t room, const char *s, int width);
 
 /* For messages: a string in TG_TEXT_QUOTED form, cut at 200 bytes. Returns q->text. */
 typedef struct tg_text_quoted {

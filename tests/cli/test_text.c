@@ -95,6 +95,59 @@ static void test_idempotent(void **state)
     }
 }
 
+/* ---- amounts and widths -----------------------------------------------------------------------
+ */
+
+static void test_bytes(void **state)
+{
+    static const struct {
+        uint64_t n;
+        const char *want;
+    } cases[] = {
+        {0, "0 B"},
+        {999, "999 B"},
+        {1000, "0.98 KiB"},
+        {1024, "1.00 KiB"},
+        {10229, "9.99 KiB"},
+        {10239, "10.0 KiB"},
+        {102348, "99.9 KiB"},
+        {102399, "100 KiB"},
+        {1022975, "999 KiB"},
+        {1023488, "0.98 MiB"},
+        {98563072, "94.0 MiB"},
+        {UINT64_C(2147483648), "2.00 GiB"},
+        {UINT64_MAX, "16.0 EiB"},
+    };
+    char text[TG_TEXT_BYTES];
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+        assert_string_equal(tg_text_bytes(text, cases[i].n), cases[i].want);
+    assert_string_equal(tg_text_bytes_of(text, 0, 98563072), "0.0/94.0 MiB");
+    assert_string_equal(tg_text_bytes_of(text, 700, 700), "700/700 B");
+    assert_string_equal(tg_text_bytes_of(text, UINT64_MAX, UINT64_MAX), "16.0/16.0 EiB");
+}
+
+static void test_fit(void **state)
+{
+    char out[64];
+    (void)state;
+    assert_int_equal(tg_text_width("caf\xC3\xA9 \xE5\xAD\x97"), 6);
+    assert_int_equal(tg_text_fit(out, sizeof out, "name", 6), 6);
+    assert_string_equal(out, "name  ");
+    tg_text_fit(out, sizeof out, "abcdefghij", 10);
+    assert_string_equal(out, "abcdefghij");
+    tg_text_fit(out, sizeof out, "abcdefghij", 9);
+    assert_string_equal(out, "abc...hij");
+    tg_text_fit(out, sizeof out, "abcdefghij", 8);
+    assert_string_equal(out, "abc...ij");
+    tg_text_fit(out, sizeof out, "abcdefghij", 3);
+    assert_string_equal(out, "...");
+    tg_text_fit(out, sizeof out, "abcdefghij", 0);
+    assert_string_equal(out, "");
+    assert_int_equal(tg_text_fit(out, sizeof out, "\xC3\xA9\xC3\xA9\xC3\xA9\xC3\xA9\xC3\xA9\xC3\xA9", 5), 7);
+    assert_string_equal(out, "\xC3\xA9...\xC3\xA9");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -103,6 +156,8 @@ int main(void)
         cmocka_unit_test(test_controls),
         cmocka_unit_test(test_quote_is_cut),
         cmocka_unit_test(test_idempotent),
+        cmocka_unit_test(test_bytes),
+        cmocka_unit_test(test_fit),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
