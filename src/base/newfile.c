@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -18,7 +19,12 @@ static size_t folder_length(const char *path)
     return slash ? (size_t)(slash - path) + 1 : 0;
 }
 
-/* The target behind links, and whether it is one that can be replaced. */
+static const char *name_of(const char *path)
+{
+    return path + folder_length(path);
+}
+
+/* The target behind links, and whether it is one that can be replaced; its folder. */
 static tg_status resolve(tg_newfile *f, const char *path, tg_error *err)
 {
     struct stat st;
@@ -28,12 +34,16 @@ static tg_status resolve(tg_newfile *f, const char *path, tg_error *err)
     if (!exists && errno != ENOENT)
         return tg_fail_errno(err, path, "cannot be created");
     f->path = exists ? realpath(path, NULL) : strdup(path);
-    return f->path ? TG_OK : tg_fail_errno(err, path, "cannot be created");
+    char *folder = f->path ? strndup(f->path, folder_length(f->path)) : NULL;
+    if (folder)
+        f->folder = open(*folder ? folder : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    free(folder);
+    return f->folder >= 0 ? TG_OK : tg_fail_errno(err, path, "cannot be created");
 }
 
-static tg_status open_temporary(tg_newfile *f, tg_error *err)
+static tg_status open_temporary(tg_newfile *f, const char *suffix, mode_t mode, tg_error *err)
 {
-    size_t room = strlen(f->path) + 32, folder = folder_length(f->path);
+    size_t room = strlen(f->path) + strlen(suffix) + 16;
     uint32_t number = (uint32_t)getpid();
     f->temporary = tg_alloc(room, 1, "a file name", err);
     if (!f->temporary)
@@ -41,8 +51,9 @@ static tg_status open_temporary(tg_newfile *f, tg_error *err)
     for (int attempt = 0; attempt < 16; attempt++) {
         if (getrandom(&number, sizeof number, 0) != (ssize_t)sizeof number)
             number++;
-        snprintf(f->temporary, room, "%.*s.%.200s.%08x.tmp", (int)folder, f->path, f->path + folder, number);
-        f->fd = open(f->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+        snprintf(f->temporary, room, "%.*s.%.200s.%08x%s", (int)folder_length(f->path), f->path, name_of(f->path),
+                 number, suffix);
+        f->fd = openat(f->folder, name_of(f->temporary), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
         if (f->fd >= 0)
             return TG_OK;
         if (errno != EEXIST && errno != EINTR)
@@ -54,33 +65,55 @@ static tg_status open_temporary(tg_newfile *f, tg_error *err)
     return status;
 }
 
-static tg_status make_room(tg_newfile *f, uint64_t size, tg_error *err)
+/* Without a change of the length, the system does not compare it with the limit. */
+static int reserve(int fd, uint64_t from, uint64_t size)
 {
+    struct rlimit limit;
+    if (size > INT64_MAX || (getrlimit(RLIMIT_FSIZE, &limit) == 0 && size > limit.rlim_cur)) {
+        errno = EFBIG;
+        return -1;
+    }
     int rc;
     do {
-        rc = size > 0 && size <= INT64_MAX ? fallocate(f->fd, 0, 0, (off_t)size) : 0;
+        rc = size > from ? fallocate(fd, FALLOC_FL_KEEP_SIZE, (off_t)from, (off_t)(size - from)) : 0;
     } while (rc != 0 && errno == EINTR);
-    if (rc == 0 || errno == EOPNOTSUPP || errno == ENOSYS)
+    return rc;
+}
+
+tg_status tg_newfile_reserve(const tg_newfile *f, uint64_t from, uint64_t size, tg_error *err)
+{
+    if (reserve(f->fd, from, size) == 0 || errno == EOPNOTSUPP || errno == ENOSYS)
         return TG_OK;
     char what[64];
-    snprintf(what, sizeof what, "no room for %.1f MiB", (double)size / 1048576);
+    snprintf(what, sizeof what, "no room for %.1f MiB", (double)(size - from) / 1048576);
     return tg_fail_errno(err, f->path, what);
 }
 
 tg_status tg_newfile_create(tg_newfile *f, const char *path, uint64_t size, tg_error *err)
 {
-    *f = (tg_newfile){.fd = -1};
+    *f = (tg_newfile){.fd = -1, .folder = -1};
     tg_status status = resolve(f, path, err);
     if (status == TG_OK)
-        status = open_temporary(f, err);
+        status = open_temporary(f, ".tmp", 0666, err);
     if (status == TG_OK)
-        status = make_room(f, size, err);
+        status = tg_newfile_reserve(f, 0, size, err);
     if (status != TG_OK)
         tg_newfile_discard(f);
     return status;
 }
 
-tg_status tg_newfile_write(tg_newfile *f, const void *bytes, size_t n, tg_error *err)
+tg_status tg_newfile_create_at(tg_newfile *f, int folder, const char *name, const char *suffix, mode_t mode,
+                               tg_error *err)
+{
+    *f = (tg_newfile){.fd = -1, .folder = folder, .borrowed = true, .path = strdup(name)};
+    tg_status status = f->path ? open_temporary(f, suffix, mode, err)
+                               : tg_fail_alloc(err, strlen(name) + 1, "a file name");
+    if (status != TG_OK)
+        tg_newfile_discard(f);
+    return status;
+}
+
+tg_status tg_newfile_write(const tg_newfile *f, const void *bytes, size_t n, tg_error *err)
 {
     for (const char *p = bytes; n > 0;) {
         ssize_t did = write(f->fd, p, n < (1u << 30) ? n : 1u << 30);
@@ -94,43 +127,57 @@ tg_status tg_newfile_write(tg_newfile *f, const void *bytes, size_t n, tg_error 
     return TG_OK;
 }
 
-/* The new name is a matter of the folder. File systems that cannot do it refuse with EINVAL. */
-static bool sync_folder(const char *path)
+/* Some file systems (NFS) know no renaming that spares what is there: look first, then. */
+static int rename_sparing(int folder, const char *from, const char *to)
 {
-    size_t n = folder_length(path);
-    char *folder = n ? strndup(path, n) : strdup(".");
-    int fd = folder ? open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
-    bool ok = fd >= 0 && (fsync(fd) == 0 || errno == EINVAL);
-    if (fd >= 0)
-        close(fd);
-    free(folder);
-    return ok;
+    int rc = renameat2(folder, from, folder, to, RENAME_NOREPLACE);
+    if (rc == 0 || (errno != EINVAL && errno != ENOSYS))
+        return rc;
+    struct stat st;
+    if (fstatat(folder, to, &st, AT_SYMLINK_NOFOLLOW) == 0) {
+        errno = EEXIST;
+        return -1;
+    }
+    return renameat(folder, from, folder, to);
+}
+
+tg_status tg_newfile_finish(tg_newfile *f, bool replace, tg_error *err)
+{
+    const char *from = name_of(f->temporary), *to = name_of(f->path);
+    int rc = fsync(f->fd);
+    if (rc == 0)
+        rc = replace ? renameat(f->folder, from, f->folder, to) : rename_sparing(f->folder, from, to);
+    if (rc != 0)
+        return tg_fail_errno(err, f->path, "cannot be written");
+    tg_free(f->temporary);
+    f->temporary = NULL;
+    /* The new name is a matter of the folder. File systems that cannot do it refuse with EINVAL. */
+    if (fsync(f->folder) != 0 && errno != EINVAL)
+        return tg_fail_errno(err, f->path, "is complete, but its folder cannot be synced");
+    return TG_OK;
 }
 
 tg_status tg_newfile_commit(tg_newfile *f, tg_error *err)
 {
-    int synced = fsync(f->fd), closed = synced == 0 ? close(f->fd) : -1;
-    f->fd = synced == 0 ? -1 : f->fd;
-    if (closed != 0 || rename(f->temporary, f->path) != 0) {
-        tg_status status = tg_fail_errno(err, f->path, "cannot be written");
-        tg_newfile_discard(f);
-        return status;
-    }
-    tg_free(f->temporary);
-    f->temporary = NULL;
-    tg_status status =
-        sync_folder(f->path) ? TG_OK : tg_fail_errno(err, f->path, "is complete, but its folder cannot be synced");
+    tg_status status = tg_newfile_finish(f, true, err);
     tg_newfile_discard(f);
     return status;
 }
 
-void tg_newfile_discard(tg_newfile *f)
+void tg_newfile_keep(tg_newfile *f)
 {
-    if (f->temporary && f->fd >= 0)
+    if (f->path && f->fd >= 0)
         close(f->fd);
-    if (f->temporary)
-        unlink(f->temporary);
+    if (f->path && f->folder >= 0 && !f->borrowed)
+        close(f->folder);
     tg_free(f->temporary);
     free(f->path);
-    *f = (tg_newfile){.fd = -1};
+    *f = (tg_newfile){.fd = -1, .folder = -1};
+}
+
+void tg_newfile_discard(tg_newfile *f)
+{
+    if (f->temporary)
+        unlinkat(f->folder, name_of(f->temporary), 0);
+    tg_newfile_keep(f);
 }
