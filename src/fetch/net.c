@@ -102,7 +102,7 @@ static double between_half_and_one(void)
 /* When to try again after a failure that may pass; false, with the request's err filled, when not at all. */
 static bool again(tg_net *net, tg_job *job)
 {
-    tg_request *r = &job->request;
+    tg_http *r = &job->request;
     double asked = r->headers.wait, delay;
     char what[sizeof r->err.message];
     snprintf(what, sizeof what, "%s", r->err.message);
@@ -146,7 +146,7 @@ static tg_status step(tg_job *job, tg_error *err)
     case TG_STEP_REQUEST:
         job->answered = false;
         job->state = TG_JOB_RUNNING;
-        status = tg_request_start(&job->request, err);
+        status = tg_http_start(&job->request, err);
         break;
     case TG_STEP_RETRY:
         job->answered = false;
@@ -155,7 +155,7 @@ static tg_status step(tg_job *job, tg_error *err)
         break;
     case TG_STEP_DONE:
         job->state = TG_JOB_DONE;
-        tg_request_free(&job->request);
+        tg_http_free(&job->request);
         break;
     case TG_STEP_FAILED:
         status = err->status;
@@ -171,7 +171,7 @@ static tg_status take_ended(tg_net *net, tg_error *err)
         tg_job *job; /* its first member is the request */
         CURLcode code = m->data.result;
         curl_easy_getinfo(m->easy_handle, CURLINFO_PRIVATE, &job);
-        if (tg_request_next(&job->request, code))
+        if (tg_http_next(&job->request, code))
             continue;
         if (job->request.verdict == TG_VERDICT_DONE) {
             job->answered = true;
@@ -244,12 +244,12 @@ typedef struct get_job {
 
 static bool too_large(get_job *g, uint64_t n)
 {
-    return !tg_request_fail(&g->job.request, TG_VERDICT_FAIL, TG_E_NETWORK,
+    return !tg_http_fail(&g->job.request, TG_VERDICT_FAIL, TG_E_NETWORK,
                             "the answer is too large (found %llu bytes, allowed %zu)", (unsigned long long)n,
                             g->max_bytes);
 }
 
-static bool get_begin(tg_request *r)
+static bool get_begin(tg_http *r)
 {
     get_job *g = r->arg;
     g->n = 0;
@@ -257,7 +257,7 @@ static bool get_begin(tg_request *r)
            !too_large(g, r->headers.length);
 }
 
-static bool get_take(tg_request *r, const char *bytes, size_t n)
+static bool get_take(tg_http *r, const char *bytes, size_t n)
 {
     get_job *g = r->arg;
     if (n > g->max_bytes - g->n)
@@ -284,7 +284,7 @@ tg_status tg_net_get(tg_net *net, const char *url, size_t max_bytes, tg_reply *r
 {
     get_job g = {.max_bytes = max_bytes};
     g.job = (tg_job){.step = get_step};
-    g.job.request = (tg_request){.net = net, .url = url, .head = max_bytes == 0, .begin = get_begin, .take = get_take,
+    g.job.request = (tg_http){.net = net, .url = url, .head = max_bytes == 0, .begin = get_begin, .take = get_take,
                                  .arg = &g, .reply.size = TG_SIZE_UNKNOWN};
     tg_job *jobs[] = {&g.job};
     tg_status status = tg_jobs_run(net, jobs, 1, err);
@@ -296,6 +296,6 @@ tg_status tg_net_get(tg_net *net, const char *url, size_t max_bytes, tg_reply *r
     } else {
         tg_free(g.body);
     }
-    tg_request_free(&g.job.request);
+    tg_http_free(&g.job.request);
     return status;
 }

@@ -106,11 +106,11 @@ static tg_status flush(file_job *f, tg_error *err)
     return tg_part_write(&f->part, f->buffer, n, err);
 }
 
-static bool take(tg_request *r, const char *bytes, size_t n)
+static bool take(tg_http *r, const char *bytes, size_t n)
 {
     file_job *f = r->arg;
     if (f->part.record.size != TG_SIZE_UNKNOWN && n > f->part.record.size - f->part.stored - f->n_buffer) {
-        tg_request_fail(r, TG_VERDICT_FAIL, TG_E_INTEGRITY, "is longer than declared (allowed %" PRIu64 " bytes)",
+        tg_http_fail(r, TG_VERDICT_FAIL, TG_E_INTEGRITY, "is longer than declared (allowed %" PRIu64 " bytes)",
                         f->part.record.size);
         tg_part_discard(&f->part);
         return false;
@@ -136,24 +136,24 @@ static bool take(tg_request *r, const char *bytes, size_t n)
 static bool refuse(file_job *f, tg_status status, const char *what)
 {
     tg_part_discard(&f->part);
-    return tg_request_fail(&f->job.request, TG_VERDICT_FAIL, status, "%s", what);
+    return tg_http_fail(&f->job.request, TG_VERDICT_FAIL, status, "%s", what);
 }
 
 /* Begin anew with another request. */
 static bool ask_again(file_job *f, const char *why)
 {
-    tg_request *r = &f->job.request;
+    tg_http *r = &f->job.request;
     if (start_over(f, &r->err) != TG_OK) {
         r->verdict = TG_VERDICT_FAIL;
         return false;
     }
-    return tg_request_fail(r, TG_VERDICT_RETRY, TG_E_NETWORK, "%s", why);
+    return tg_http_fail(r, TG_VERDICT_RETRY, TG_E_NETWORK, "%s", why);
 }
 
 /* The wanted version is the one that the caller asked for, and the one that the part is of. */
 static bool same_version(file_job *f)
 {
-    tg_request *r = &f->job.request;
+    tg_http *r = &f->job.request;
     const tg_reply *reply = &r->reply;
     const char *commit = f->dl->commit, *etag = f->wanted.etag, *had = f->part.record.etag;
     tg_quoted q;
@@ -175,7 +175,7 @@ static bool same_version(file_job *f)
 /* What the file's size and digest must be, from whoever knows: the caller, else the hub, else the answer. */
 static bool know(file_job *f)
 {
-    tg_request *r = &f->job.request;
+    tg_http *r = &f->job.request;
     tg_record *record = &f->part.record;
     uint64_t size = r->reply.size;
     char text[160];
@@ -219,7 +219,7 @@ static bool right_length(file_job *f)
 /* 206 must go on where the part ends, and end where the file does. */
 static bool right_range(file_job *f)
 {
-    const tg_request *r = &f->job.request;
+    const tg_http *r = &f->job.request;
     const tg_headers *h = &r->headers;
     uint64_t size = f->part.record.size, end = size != TG_SIZE_UNKNOWN ? size : h->total;
     if (h->ranged && r->from > 0 && h->first == r->from && h->last + 1 == end &&
@@ -260,7 +260,7 @@ static tg_status begin_digest(file_job *f, tg_error *err)
                                                                      : tg_digest_begin(&f->digest, f->kind, size, err);
 }
 
-static bool begin(tg_request *r)
+static bool begin(tg_http *r)
 {
     file_job *f = r->arg;
     const tg_headers *h = &r->headers;
@@ -348,7 +348,7 @@ static tg_step check(file_job *f, tg_error *err)
 
 static tg_step request(file_job *f, tg_error *err)
 {
-    tg_request *r = &f->job.request;
+    tg_http *r = &f->job.request;
     if (flush(f, err) != TG_OK)
         return TG_STEP_FAILED;
     if (f->job.answered) {
@@ -398,7 +398,7 @@ static tg_step too_short(file_job *f, tg_error *err)
 {
     (void)err;
     uint64_t size = f->part.record.size;
-    tg_request_fail(&f->job.request, TG_VERDICT_RETRY, TG_E_INTEGRITY,
+    tg_http_fail(&f->job.request, TG_VERDICT_RETRY, TG_E_INTEGRITY,
                     "ended too early (found %" PRIu64 " bytes, wanted %" PRIu64 ")", f->part.stored,
                     size == TG_SIZE_UNKNOWN ? 1 : size);
     f->phase = REQUEST;
@@ -480,7 +480,7 @@ static void set_up(file_job *f, tg_net *net, tg_download *dl, const file_set *se
     f->set = set;
     f->job.step = step;
     f->job.file = dl->file;
-    f->job.request = (tg_request){.net = net, .url = dl->url, .begin = begin, .take = take, .arg = f};
+    f->job.request = (tg_http){.net = net, .url = dl->url, .begin = begin, .take = take, .arg = f};
     dl->file->state = TG_FETCH_WAITING;
     dl->file->done = dl->file->resumed = 0;
 }
@@ -503,7 +503,7 @@ tg_status tg_net_fetch(tg_net *net, tg_download *downloads, size_t n, tg_error *
         status = tg_jobs_run(net, jobs, set.n, err);
     net->n_files = 0;
     for (size_t i = 0; i < set.n; i++) {
-        tg_request_free(&set.jobs[i].job.request);
+        tg_http_free(&set.jobs[i].job.request);
         release(&set.jobs[i]);
     }
     tg_free(net->files);

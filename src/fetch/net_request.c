@@ -9,7 +9,7 @@
 
 enum { DROPPED_MAX = 64 << 10 }; /* bytes of an error page; then the connection is given up */
 
-bool tg_request_fail(tg_request *r, tg_verdict verdict, tg_status status, const char *fmt, ...)
+bool tg_http_fail(tg_http *r, tg_http_verdict verdict, tg_status status, const char *fmt, ...)
 {
     char text[sizeof r->err.message];
     va_list args;
@@ -46,7 +46,7 @@ static uint64_t size_of(const tg_headers *h)
 }
 
 /* What the hub says goes before what a storage host says; that fills in what the hub left open. */
-static void note_reply(tg_request *r)
+static void note_reply(tg_http *r)
 {
     const tg_headers *h = &r->headers;
     tg_reply *reply = &r->reply;
@@ -63,13 +63,13 @@ static void note_reply(tg_request *r)
     r->hub_seen = r->hub_seen || r->hub;
 }
 
-static bool wanted(const tg_request *r)
+static bool wanted(const tg_http *r)
 {
     return r->headers.http / 100 == 2 || (r->headers.http == 416 && r->from > 0);
 }
 
 /* The empty line behind the headers of an answer. */
-static bool headers_end(tg_request *r)
+static bool headers_end(tg_http *r)
 {
     tg_quoted q;
     if (r->headers.http < 200)
@@ -79,14 +79,14 @@ static bool headers_end(tg_request *r)
         return true;
     r->begun = true;
     if (r->headers.encoding[0])
-        return tg_request_fail(r, TG_VERDICT_FAIL, TG_E_NETWORK, "Content-Encoding (found %s, allowed identity)",
+        return tg_http_fail(r, TG_VERDICT_FAIL, TG_E_NETWORK, "Content-Encoding (found %s, allowed identity)",
                                tg_quote_str(&q, r->headers.encoding));
     return r->begin(r);
 }
 
 static size_t on_header(char *line, size_t size, size_t n, void *arg)
 {
-    tg_request *r = arg;
+    tg_http *r = arg;
     n *= size;
     bool end = n > 0 && (line[0] == '\r' || line[0] == '\n'), ok;
     if (r->begun) /* a trailer */
@@ -94,7 +94,7 @@ static size_t on_header(char *line, size_t size, size_t n, void *arg)
     else
         ok = tg_headers_line(&r->headers, line, n);
     if (!ok)
-        tg_request_fail(r, TG_VERDICT_FAIL, TG_E_NETWORK, "%s", r->headers.bad[0] ? r->headers.bad : "trailers too long");
+        tg_http_fail(r, TG_VERDICT_FAIL, TG_E_NETWORK, "%s", r->headers.bad[0] ? r->headers.bad : "trailers too long");
     else if (end && !r->begun)
         ok = headers_end(r);
     return ok ? n : 0;
@@ -102,7 +102,7 @@ static size_t on_header(char *line, size_t size, size_t n, void *arg)
 
 static size_t on_body(char *bytes, size_t size, size_t n, void *arg)
 {
-    tg_request *r = arg;
+    tg_http *r = arg;
     n *= size;
     if (r->begun && r->headers.http != 416)
         return r->take(r, bytes, n) ? n : 0;
@@ -120,7 +120,7 @@ static bool add_line(struct curl_slist **lines, const char *line)
     return more;
 }
 
-static bool add_lines(tg_request *r)
+static bool add_lines(tg_http *r)
 {
     char line[160];
     curl_slist_free_all(r->lines);
@@ -135,7 +135,7 @@ static bool add_lines(tg_request *r)
     return ok;
 }
 
-static bool set_options(tg_request *r)
+static bool set_options(tg_http *r)
 {
     char range[32];
     snprintf(range, sizeof range, "%" PRIu64 "-", r->from);
@@ -156,7 +156,7 @@ static bool set_options(tg_request *r)
 }
 
 /* One hop. */
-static bool begin_hop(tg_request *r)
+static bool begin_hop(tg_http *r)
 {
     r->headers = (tg_headers){.now = time(NULL), .length = TG_SIZE_UNKNOWN, .linked_size = TG_SIZE_UNKNOWN, .wait = -1};
     r->begun = r->dropped = false;
@@ -167,7 +167,7 @@ static bool begin_hop(tg_request *r)
     return add_lines(r) && set_options(r) && curl_multi_add_handle(r->net->multi, r->easy) == CURLM_OK;
 }
 
-tg_status tg_request_start(tg_request *r, tg_error *err)
+tg_status tg_http_start(tg_http *r, tg_error *err)
 {
     free(r->at);
     free(r->shown);
@@ -188,7 +188,7 @@ tg_status tg_request_start(tg_request *r, tg_error *err)
     return begin_hop(r) ? TG_OK : tg_fail(err, TG_E_RESOURCE, r->shown, "libcurl cannot begin a request");
 }
 
-void tg_request_free(tg_request *r)
+void tg_http_free(tg_http *r)
 {
     if (r->easy)
         curl_multi_remove_handle(r->net->multi, r->easy);
@@ -204,18 +204,18 @@ void tg_request_free(tg_request *r)
 /* ---- its end ----------------------------------------------------------------------------- */
 
 /* True: the next hop has begun. */
-static bool redirect(tg_request *r)
+static bool redirect(tg_http *r)
 {
     tg_quoted q;
     if (!r->headers.location[0])
-        return tg_request_fail(r, TG_VERDICT_FAIL, TG_E_NETWORK, "redirect (%d) without Location", r->headers.http);
+        return tg_http_fail(r, TG_VERDICT_FAIL, TG_E_NETWORK, "redirect (%d) without Location", r->headers.http);
     if (r->n_redirects++ == TG_REDIRECTS_MAX)
-        return tg_request_fail(r, TG_VERDICT_FAIL, TG_E_NETWORK, "too many redirects (allowed %d)", TG_REDIRECTS_MAX);
+        return tg_http_fail(r, TG_VERDICT_FAIL, TG_E_NETWORK, "too many redirects (allowed %d)", TG_REDIRECTS_MAX);
     char *to = tg_url_resolve(r->at, r->headers.location);
     bool web = to && (tg_url_is(to, "https") || (tg_url_is(to, "http") && !tg_url_is(r->at, "https")));
     if (!web) {
         char *shown = to ? tg_url_redact(to) : NULL;
-        tg_request_fail(r, TG_VERDICT_FAIL, TG_E_NETWORK, "redirect to where it must not go (found %s, allowed %s)",
+        tg_http_fail(r, TG_VERDICT_FAIL, TG_E_NETWORK, "redirect to where it must not go (found %s, allowed %s)",
                         shown ? tg_quote_str(&q, shown) : "no URL",
                         tg_url_is(r->at, "https") ? "https" : "https and http");
         free(shown);
@@ -229,7 +229,7 @@ static bool redirect(tg_request *r)
     }
     free(r->at);
     r->at = to;
-    return begin_hop(r) || tg_request_fail(r, TG_VERDICT_FAIL, TG_E_RESOURCE, "libcurl cannot begin a request");
+    return begin_hop(r) || tg_http_fail(r, TG_VERDICT_FAIL, TG_E_RESOURCE, "libcurl cannot begin a request");
 }
 
 /* Where a person can ask for access: the page of the repository. */
@@ -247,29 +247,29 @@ static const struct {
     {"EntryNotFound", "no such file in the repository"},
 };
 
-static void http_failure(tg_request *r)
+static void http_failure(tg_http *r)
 {
     const tg_headers *h = &r->headers;
     const char *code = r->reply.error_code;
     bool gated = strcmp(code, "GatedRepo") == 0, later = h->http == 408 || h->http / 100 == 5;
     for (size_t i = 0; i < sizeof missing / sizeof *missing; i++)
         if (h->http / 100 == 4 && strcmp(code, missing[i].code) == 0) {
-            tg_request_fail(r, TG_VERDICT_FAIL, TG_E_NETWORK, "%s (HTTP %d)", missing[i].what, h->http);
+            tg_http_fail(r, TG_VERDICT_FAIL, TG_E_NETWORK, "%s (HTTP %d)", missing[i].what, h->http);
             return;
         }
     if (gated || h->http == 403)
-        tg_request_fail(r, TG_VERDICT_FAIL, TG_E_NETWORK, "access must be granted at %.*s%s (HTTP %d)",
+        tg_http_fail(r, TG_VERDICT_FAIL, TG_E_NETWORK, "access must be granted at %.*s%s (HTTP %d)",
                         page_length(r->shown), r->shown, h->http == 401 ? ", and a token is needed: set HF_TOKEN" : "",
                         h->http);
     else if (h->http == 401)
-        tg_request_fail(r, TG_VERDICT_FAIL, TG_E_NETWORK, "not found, or a token is needed: set HF_TOKEN (HTTP 401)");
+        tg_http_fail(r, TG_VERDICT_FAIL, TG_E_NETWORK, "not found, or a token is needed: set HF_TOKEN (HTTP 401)");
     else if (h->http == 404)
-        tg_request_fail(r, TG_VERDICT_FAIL, TG_E_NETWORK, "not found (HTTP 404)");
+        tg_http_fail(r, TG_VERDICT_FAIL, TG_E_NETWORK, "not found (HTTP 404)");
     else if (h->http == 429)
-        tg_request_fail(r, h->wait >= 0 ? TG_VERDICT_RETRY : TG_VERDICT_FAIL, TG_E_NETWORK,
+        tg_http_fail(r, h->wait >= 0 ? TG_VERDICT_RETRY : TG_VERDICT_FAIL, TG_E_NETWORK,
                         "too many requests (HTTP 429)");
     else
-        tg_request_fail(r, later ? TG_VERDICT_RETRY : TG_VERDICT_FAIL, TG_E_NETWORK, "the server answered HTTP %d",
+        tg_http_fail(r, later ? TG_VERDICT_RETRY : TG_VERDICT_FAIL, TG_E_NETWORK, "the server answered HTTP %d",
                         h->http);
     r->reply.down = h->http / 100 == 5;
 }
@@ -277,7 +277,7 @@ static void http_failure(tg_request *r)
 /* What libcurl's errors mean: whether another attempt may help, and whether nothing was reached. */
 static const struct {
     CURLcode code;
-    tg_verdict verdict;
+    tg_http_verdict verdict;
     bool down;
     const char *what; /* instead of libcurl's own message */
 } failures[] = {
@@ -296,11 +296,11 @@ static const struct {
     {CURLE_OUT_OF_MEMORY, TG_VERDICT_FAIL, false, "a header line is far too long, or memory ran out"},
 };
 
-static void transport_failure(tg_request *r, CURLcode code)
+static void transport_failure(tg_http *r, CURLcode code)
 {
     const char *message = r->message[0] ? r->message : curl_easy_strerror(code);
     long connect_code = 0;
-    tg_verdict verdict = TG_VERDICT_FAIL;
+    tg_http_verdict verdict = TG_VERDICT_FAIL;
     tg_quoted q;
     for (size_t i = 0; i < sizeof failures / sizeof *failures; i++)
         if (failures[i].code == code) {
@@ -311,11 +311,11 @@ static void transport_failure(tg_request *r, CURLcode code)
     curl_easy_getinfo(r->easy, CURLINFO_HTTP_CONNECTCODE, &connect_code);
     bool refused = connect_code >= 400 && connect_code < 500;
     bool proxy = connect_code >= 300 || code == CURLE_COULDNT_RESOLVE_PROXY || code == CURLE_PROXY;
-    tg_request_fail(r, refused ? TG_VERDICT_FAIL : verdict, TG_E_NETWORK, "%s%s", proxy ? "the proxy failed: " : "",
+    tg_http_fail(r, refused ? TG_VERDICT_FAIL : verdict, TG_E_NETWORK, "%s%s", proxy ? "the proxy failed: " : "",
                     tg_quote_str(&q, message));
 }
 
-bool tg_request_next(tg_request *r, CURLcode code)
+bool tg_http_next(tg_http *r, CURLcode code)
 {
     curl_multi_remove_handle(r->net->multi, r->easy);
     if (r->err.status != TG_OK) /* said by one of the callbacks */

@@ -30,10 +30,10 @@ double tg_net_now(void); /* seconds of a clock that only goes forward */
 bool tg_net_tick(tg_net *net);
 
 /* How a request ended. */
-typedef enum tg_verdict { TG_VERDICT_DONE, TG_VERDICT_RETRY, TG_VERDICT_FAIL } tg_verdict;
+typedef enum tg_http_verdict { TG_VERDICT_DONE, TG_VERDICT_RETRY, TG_VERDICT_FAIL } tg_http_verdict;
 
-typedef struct tg_request {
-    /* The owner's, set before tg_request_start. */
+typedef struct tg_http {
+    /* The owner's, set before tg_http_start. */
     tg_net *net;
     const char *url;
     bool head;
@@ -41,13 +41,13 @@ typedef struct tg_request {
     const char *if_range; /* a strong ETag, or NULL */
     /* The last answer, if it is 2xx, or 416 to a range: `headers` and `reply` are filled. Then the bytes of its
      * body. False ends the request: `verdict` and `err` are set. */
-    bool (*begin)(struct tg_request *r);
-    bool (*take)(struct tg_request *r, const char *bytes, size_t n);
+    bool (*begin)(struct tg_http *r);
+    bool (*take)(struct tg_http *r, const char *bytes, size_t n);
     void *arg;
 
     tg_headers headers; /* of the last answer */
     tg_reply reply;     /* of the hub's, where one was the hub's */
-    tg_verdict verdict;
+    tg_http_verdict verdict;
     tg_error err;
     char *shown; /* the URL, for messages */
 
@@ -61,17 +61,17 @@ typedef struct tg_request {
     bool begun, dropped;
     size_t n_dropped; /* bytes of a body that nobody wants */
     char message[CURL_ERROR_SIZE];
-} tg_request;
+} tg_http;
 
 /* Begins; the request is in the multi handle then. */
-tg_status tg_request_start(tg_request *r, tg_error *err);
+tg_status tg_http_start(tg_http *r, tg_error *err);
 
 /* libcurl has ended with `code`. True: it goes on with another hop. False: `verdict`, and err unless done. */
-bool tg_request_next(tg_request *r, CURLcode code);
-void tg_request_free(tg_request *r); /* also one that runs */
+bool tg_http_next(tg_http *r, CURLcode code);
+void tg_http_free(tg_http *r); /* also one that runs */
 
 /* Fills the request's err, with the URL in front. Returns false. */
-bool tg_request_fail(tg_request *r, tg_verdict verdict, tg_status status, const char *fmt, ...)
+bool tg_http_fail(tg_http *r, tg_http_verdict verdict, tg_status status, const char *fmt, ...)
     __attribute__((format(printf, 4, 5)));
 
 /* What a job wants next. */
@@ -84,7 +84,7 @@ typedef enum tg_step {
 } tg_step;
 
 typedef struct tg_job {
-    tg_request request; /* first: libcurl's handles point to it */
+    tg_http request; /* first: libcurl's handles point to it */
     /* Does a little work, at most some milliseconds of it. Called until it is done or wants a request; after that
      * again when the request is to be repeated, or, with `answered`, when it has ended well. */
     tg_step (*step)(struct tg_job *job, tg_error *err);
