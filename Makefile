@@ -138,18 +138,39 @@ format: ## lay out the sources by .clang-format
 
 # ---- installation --------------------------------------------------------------------------------
 
-SHARE := $(DESTDIR)$(PREFIX)/share/tinygpt
+SHARE := $(DESTDIR)$(PREFIX)/share
+VERSION := $(shell sed -n 's/^.define TG_VERSION "\(.*\)"/\1/p' include/tinygpt/tinygpt.h)
 
-install: all ## install under $(DESTDIR)$(PREFIX)
-	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib $(DESTDIR)$(PREFIX)/include/tinygpt $(SHARE)
+# What a program that uses the library is built with.
+define PKG_CONFIG
+prefix=$(PREFIX)
+Name: tinygpt
+Description: inference engine for GPT models on CPUs
+Version: $(VERSION)
+Cflags: -I$${prefix}/include
+Libs: -L$${prefix}/lib -ltinygpt -fopenmp $(LIBS)
+endef
+export PKG_CONFIG
+
+INSTALLED := bin/tinygpt lib/libtinygpt.a lib/pkgconfig/tinygpt.pc include/tinygpt/tinygpt.h share/man/man1/tinygpt.1 \
+             share/bash-completion/completions/tinygpt share/zsh/site-functions/_tinygpt \
+             share/fish/vendor_completions.d/tinygpt.fish share/tinygpt/tales.gguf share/tinygpt/README.md
+
+install: all ## install under $(DESTDIR)$(PREFIX): program, library, header, manual page, completions, model
+	install -d $(sort $(dir $(INSTALLED:%=$(DESTDIR)$(PREFIX)/%)))
 	install -m 755 tinygpt $(DESTDIR)$(PREFIX)/bin/tinygpt
 	install -m 644 $(LIB) $(DESTDIR)$(PREFIX)/lib/libtinygpt.a
 	install -m 644 include/tinygpt/tinygpt.h $(DESTDIR)$(PREFIX)/include/tinygpt/tinygpt.h
-	install -m 644 models/tales.gguf models/README.md $(SHARE)
+	install -m 644 models/tales.gguf models/README.md $(SHARE)/tinygpt
+	echo "$$PKG_CONFIG" >$(DESTDIR)$(PREFIX)/lib/pkgconfig/tinygpt.pc
+	./tinygpt help --man >$(SHARE)/man/man1/tinygpt.1
+	./tinygpt completion bash >$(SHARE)/bash-completion/completions/tinygpt
+	./tinygpt completion zsh >$(SHARE)/zsh/site-functions/_tinygpt
+	./tinygpt completion fish >$(SHARE)/fish/vendor_completions.d/tinygpt.fish
 
 uninstall: ## remove what install put there
-	rm -f $(DESTDIR)$(PREFIX)/bin/tinygpt $(DESTDIR)$(PREFIX)/lib/libtinygpt.a
-	rm -rf $(DESTDIR)$(PREFIX)/include/tinygpt $(SHARE)
+	rm -f $(INSTALLED:%=$(DESTDIR)$(PREFIX)/%)
+	-rmdir $(DESTDIR)$(PREFIX)/include/tinygpt $(SHARE)/tinygpt
 
 clean: ## remove everything that was built
 	rm -rf build tinygpt

@@ -16,8 +16,11 @@ enum {
     TG_CMD_INSPECT = 1 << 3,
     TG_CMD_BENCH = 1 << 4,
     TG_CMD_PERPLEXITY = 1 << 5,
+    TG_CMD_SCORE = 1 << 6,
     TG_CMD_MODEL = (1 << 16) - 1, /* all that load a model and run it, or tell of it: the bits up to here */
     TG_CMD_QUANTIZE = 1 << 16,
+    TG_CMD_COMPLETION = 1 << 22,
+    TG_CMD_HELP = 1 << 23,
     TG_CMD_ALL = (1 << 24) - 1,
 };
 
@@ -35,7 +38,8 @@ typedef struct tg_command {
 extern const tg_command tg_commands[];
 extern const int tg_n_commands;
 
-const tg_command *tg_command_find(const char *name); /* NULL: none */
+/* NULL, with err filled and the nearest name told: there is none. */
+const tg_command *tg_command_find(const char *name, tg_error *err);
 
 int tg_cmd_generate(const struct tg_options *opt, tg_error *err);
 int tg_cmd_tokenize(const struct tg_options *opt, tg_error *err);
@@ -43,6 +47,9 @@ int tg_cmd_logits(const struct tg_options *opt, tg_error *err);
 int tg_cmd_inspect(const struct tg_options *opt, tg_error *err);
 int tg_cmd_bench(const struct tg_options *opt, tg_error *err);
 int tg_cmd_perplexity(const struct tg_options *opt, tg_error *err);
+int tg_cmd_score(const struct tg_options *opt, tg_error *err);
 int tg_cmd_quantize(const struct tg_options *opt, tg_error *err);
+int tg_cmd_completion(const struct tg_options *opt, tg_error *err);
+int tg_cmd_help(const struct tg_options *opt, tg_error *err);
 
 #endif

@@ -66,6 +66,11 @@ static void put_wrapped(tg_output *out, int column, const char *text)
     tg_output_write(out, "\n", 1);
 }
 
+bool tg_option_is_common(const tg_option *o)
+{
+    return (o->commands & TG_CMD_MODEL) == TG_CMD_MODEL;
+}
+
 static void put_option(tg_output *out, const tg_option *o)
 {
     char left[64], text[400], range[TG_RANGE_BYTES];
@@ -89,7 +94,7 @@ static void put_program(tg_output *out)
     tg_output_print(out, "usage: tinygpt COMMAND [options]\n\n");
     for (int i = 0; i < tg_n_commands; i++)
         tg_output_print(out, "  %-10s %s\n", tg_commands[i].name, tg_commands[i].summary);
-    tg_output_print(out, "\ntinygpt COMMAND --help tells the options of a command, and\n"
+    tg_output_print(out, "\ntinygpt help COMMAND tells the options of a command, and\n"
                          "tinygpt --version what this build is.\n");
 }
 
@@ -107,7 +112,7 @@ void tg_options_help(tg_output *out, const tg_command *command)
         tg_output_print(out, common ? "\ncommon to all commands:\n" : "\noptions:\n");
         for (int i = 0; i < tg_n_options; i++) {
             const tg_option *o = &tg_option_table[i];
-            if (o->commands & command->bit && ((o->commands & TG_CMD_MODEL) == TG_CMD_MODEL) == common)
+            if (o->commands & command->bit && tg_option_is_common(o) == common)
                 put_option(out, o);
         }
     }

@@ -56,20 +56,6 @@ static int check_attention(const char *wish, tg_error *err)
                        tg_text_quote(&q, wish));
 }
 
-static int unknown_command(const char *name, tg_error *err)
-{
-    const char *names[16];
-    tg_text_quoted q;
-    for (int i = 0; i < tg_n_commands; i++)
-        names[i] = tg_commands[i].name;
-    const char *nearest = tg_options_nearest(name, names, tg_n_commands);
-    tg_text_quote(&q, name);
-    if (nearest)
-        return tg_cli_fail(err, TG_E_USAGE, "unknown command '%s' (did you mean %s?)", q.text,
-                           nearest);
-    return tg_cli_fail(err, TG_E_USAGE, "unknown command '%s' (see tinygpt --help)", q.text);
-}
-
 static int run(int argc, char **argv, tg_error *err)
 {
     tg_options opt = {0};
@@ -79,13 +65,13 @@ static int run(int argc, char **argv, tg_error *err)
     opt.version = !strcmp(argv[1], "--version");
     if (opt.help || opt.version)
         return show(&opt, err);
-    const tg_command *command = tg_command_find(argv[1]);
-    if (!command && argv[1][0] == '-')
+    if (argv[1][0] == '-')
         return tg_cli_fail(err, TG_E_USAGE,
                            "the command comes first, then its options "
                            "(see tinygpt --help)");
+    const tg_command *command = tg_command_find(argv[1], err);
     if (!command)
-        return unknown_command(argv[1], err);
+        return TG_E_USAGE;
     int status = tg_options_parse(&opt, command, argc - 1, argv + 1, err);
     if (status)
         return status;

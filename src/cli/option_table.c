@@ -12,6 +12,7 @@
 #define INS                            TG_CMD_INSPECT
 #define BEN                            TG_CMD_BENCH
 #define PPL                            TG_CMD_PERPLEXITY
+#define SCO                            TG_CMD_SCORE
 #define QUA                            TG_CMD_QUANTIZE
 #define FIELD(f)                       offsetof(tg_options, f)
 #define FLAG(f)                        TG_OPTION_FLAG, FIELD(f), NULL, 0, 0, NULL
@@ -26,6 +27,11 @@
 /* clang-format off */
 const tg_option tg_option_table[] = {
     {"prompt", 'p', GEN | LOG, TEXT(prompt, "STR"), "the text to start from"},
+    {"prompt", 'p', SCO, TEXT(prompt, "STR"), "what the continuations, one a line of stdin or of FILE, continue"},
+    {"file", 'f', SCO, TEXT(file, "FILE"), "read the continuations from FILE; - is stdin"},
+    {"jsonl", 0, SCO, FLAG(jsonl),
+     "lines are objects {\"prompt\": ..., \"continuation\": ...}, and so are those written: logprob, greedy, tokens, "
+     "logprobs"},
     {"file", 'f', GEN | TOK | LOG | PPL, TEXT(file, "FILE"), "read the text from FILE; - is stdin"},
     {"no-stdin", 0, GEN | TOK | LOG | PPL, FLAG(no_stdin),
      "leave stdin alone; else what a pipe brings goes before the text given, and is the text when "
@@ -79,9 +85,9 @@ const tg_option tg_option_table[] = {
     {"top", 0, LOG, INT(top, "N", 1, 4194304, "10"), "tokens shown of each row as text"},
     {"output", 'o', LOG, TEXT(output, "FILE"), "write to FILE; - is stdout"},
 
-    {"special", 0, GEN | TOK | LOG | PPL, FLAG(special),
+    {"special", 0, GEN | TOK | LOG | PPL | SCO, FLAG(special),
      "special tokens spelled in the text count as such, and are shown"},
-    {"no-bos", 0, GEN | TOK | LOG | PPL, FLAG(no_bos), "add no begin-of-text token"},
+    {"no-bos", 0, GEN | TOK | LOG | PPL | SCO, FLAG(no_bos), "add no begin-of-text token"},
 
     {"tensors", 0, INS, FLAG(tensors), "list the tensors too"},
     {"json", 0, TOK | INS | PPL, FLAG(json), "write JSON"},
@@ -117,29 +123,33 @@ const tg_option tg_option_table[] = {
     {"kl", 0, PPL, TEXT(kl, "FILE"),
      "tell how far the predictions are from those saved in FILE: the Kullback-Leibler divergence"},
 
+    {"man", 0, TG_CMD_HELP, FLAG(man), "write the manual page, of all commands, in roff"},
+
     {"context", 'c', PPL, INT(n_ctx, "N", 1, 1048576, NULL),
      "positions of the window over the text; absent: 2048, but at most what the model was trained for"},
+    {"context", 'c', SCO, INT(n_ctx, "N", 1, 1048576, NULL),
+     "tokens that a prompt and a continuation may have; absent: what the model was trained for"},
     {"context", 'c', GEN | LOG | INS, INT(n_ctx, "N", 1, 1048576, NULL),
      "positions that the cache holds; by default what the run needs, rounded up to 256, but at most "
      "what the model was trained for"},
-    {"batch", 'b', GEN | LOG | INS | PPL, INT(n_batch, "N", 1, 65536, "512"),
+    {"batch", 'b', GEN | LOG | INS | PPL | SCO, INT(n_batch, "N", 1, 65536, "512"),
      "prompt tokens computed at once"},
-    {"threads", 't', GEN | LOG | INS | PPL | QUA, INT(n_threads, "N", 0, 512, NULL),
+    {"threads", 't', GEN | LOG | INS | PPL | SCO | QUA, INT(n_threads, "N", 0, 512, NULL),
      "threads; 0 or absent: OMP_NUM_THREADS, else one per core that may be used"},
-    {"kv-type", 0, GEN | LOG | INS | PPL, CHOICE(kv_type, KV_TYPES, "f16"),
+    {"kv-type", 0, GEN | LOG | INS | PPL | SCO, CHOICE(kv_type, KV_TYPES, "f16"),
      "number format of the cached keys and values"},
-    {"kv-type-k", 0, GEN | LOG | INS | PPL, CHOICE(kv_type_k, KV_TYPES, NULL),
+    {"kv-type-k", 0, GEN | LOG | INS | PPL | SCO, CHOICE(kv_type_k, KV_TYPES, NULL),
      "that of the keys alone"},
-    {"kv-type-v", 0, GEN | LOG | INS | PPL, CHOICE(kv_type_v, KV_TYPES, NULL),
+    {"kv-type-v", 0, GEN | LOG | INS | PPL | SCO, CHOICE(kv_type_v, KV_TYPES, NULL),
      "that of the values alone"},
-    {"window", 0, GEN | LOG | PPL, INT(window, "N", 1, 1048576, NULL),
+    {"window", 0, GEN | LOG | PPL | SCO, INT(window, "N", 1, 1048576, NULL),
      "attend to the last N positions only; absent: as the model has it"},
-    {"keep", 0, GEN | LOG | PPL, INT(keep, "N", 0, 1048576, NULL),
+    {"keep", 0, GEN | LOG | PPL | SCO, INT(keep, "N", 0, 1048576, NULL),
      "under a window, attend to the first N positions as well"},
-    {"attention", 0, GEN | LOG | PPL | BEN, TEXT(attention, "NAME"),
+    {"attention", 0, GEN | LOG | PPL | SCO | BEN, TEXT(attention, "NAME"),
      "the attention algorithm, for comparison; help lists them (default auto)"},
-    {"precise", 0, GEN | LOG | INS | PPL | BEN, FLAG(precise), "keep activations in float32 on quantised weights"},
-    {"blas", 0, GEN | LOG | PPL | BEN, CHOICE(blas, "on|off", "on"),
+    {"precise", 0, GEN | LOG | INS | PPL | SCO | BEN, FLAG(precise), "keep activations in float32 on quantised weights"},
+    {"blas", 0, GEN | LOG | PPL | SCO | BEN, CHOICE(blas, "on|off", "on"),
      "off: float weights give the same bits for any batch size"},
 
     {"model", 'm', TG_CMD_MODEL, TEXT(model, "MODEL"),

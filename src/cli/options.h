@@ -85,6 +85,8 @@ typedef struct tg_options {
     const char *type;
     bool requantize;
 
+    bool jsonl; /* score */
+    bool man;   /* help */
     bool json; /* tokenize, inspect, perplexity */
 } tg_options;
 
@@ -139,6 +141,7 @@ const char *tg_option_describe(const tg_option *o, char text[TG_RANGE_BYTES]);
 /* The name nearest to a mistyped one among n, or NULL when none is near. names[i] may be NULL. */
 const char *tg_options_nearest(const char *typed, const char *const *names, int n);
 
+bool tg_option_is_common(const tg_option *o); /* to all commands that load a model, or to all */
 void tg_options_help(tg_output *out, const tg_command *command); /* NULL: the program's */
 
 #endif

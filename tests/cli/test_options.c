@@ -18,7 +18,7 @@ static int parse(tg_options *opt, tg_error *err, const char *command, int n,
     for (int i = 0; i < n; i++)
         argv[1 + i] = (char *)(uintptr_t)words[i];
     *err = (tg_error){0};
-    return tg_options_parse(opt, tg_command_find(command), n + 1, argv, err);
+    return tg_options_parse(opt, tg_command_find(command, NULL), n + 1, argv, err);
 }
 
 #define PARSE(command, ...)                                                                        \
