@@ -316,7 +316,7 @@ static int make_session(scoring *s, tg_error *err)
     /* A prompt, and what is evaluated together behind it. */
     s->room = s->n_ctx > s->opt->n_batch ? s->n_ctx : s->opt->n_batch;
     tg_session_params params = tg_engine_params(s->opt, s->n_ctx + s->room);
-    //params.n_ctx_seq = s->n_ctx;
+    params.n_ctx_seq = s->n_ctx;
     params.n_seq_max = TOGETHER + 1;
     size_t room = (size_t)s->room;
     s->prefix = malloc((size_t)s->n_ctx * sizeof *s->prefix);

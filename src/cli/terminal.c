@@ -154,7 +154,10 @@ void tg_progress_show(tg_progress *progress, const char *what, int64_t done, int
     char line[120];
     if (!tg_progress_due(progress))
         return;
-    snprintf(line, sizeof line, "%s: %" PRId64 " of %" PRId64, what, done, of);
+    if (of > 0)
+        snprintf(line, sizeof line, "%s: %" PRId64 " of %" PRId64, what, done, of);
+    else
+        snprintf(line, sizeof line, "%s: %" PRId64, what, done);
     tg_progress_draw(line);
 }
 

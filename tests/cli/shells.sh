@@ -39,7 +39,7 @@ for shell in bash fish; do
     [ "$(tr '\n' ' ' <"$T/out")" = "bf16 f16 f32 q4 q8_0 " ] || fail "the types should be offered"
     for command in $commands; do
         in_$shell "$command" -- >"$T/out"
-        "$TINYGPT" help "$command" | sed -n 's/^  .*--\([a-z0-9-]*\).*/--\1/p' | sort -u >"$T/options"
+        "$TINYGPT" help "$command" | sed -n 's/^  \(-., \|    \)--\([a-z0-9-]*\).*/--\2/p' | sort -u >"$T/options"
         ok "$shell: all options of $command" cmp -s "$T/out" "$T/options"
     done
 done
