@@ -7,7 +7,10 @@
 
 #include <cmocka.h>
 
+#include <string.h>
+
 #include "sample/sampler.h"
+#include "sample/sampling_vectors.h"
 #include "support/rand.h"
 
 static tg_sampler *make(int n, tg_sampling p)
@@ -171,13 +174,151 @@ static void bans(void **state)
     }
 }
 
+/* What transformers' warpers keep: every id of it is drawn at a high temperature, and no other. */
+static void as_the_reference_cuts(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof cut_cases / sizeof *cut_cases; i++) {
+        const struct cut_case *c = &cut_cases[i];
+        char seen[VECTOR_N + 1] = "000000000000000000000000";
+        tg_sampler *s = make(VECTOR_N, c->params);
+        for (int draw = 0; draw < 1000; draw++)
+            seen[tg_sampler_draw(s, c->row, VECTOR_N)] = '1';
+        assert_string_equal(seen, c->kept);
+        tg_sampler_free(s);
+    }
+}
+
+static void as_the_reference_penalizes(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof repeat_cases / sizeof *repeat_cases; i++) {
+        const struct repeat_case *c = &repeat_cases[i];
+        tg_sampler *s = make(VECTOR_N, (tg_sampling){.top_p = 1, .last_n = -1, .repeat = c->repeat});
+        for (int k = 0; k < c->n; k++)
+            tg_sampler_accept(s, c->ids[k]);
+        const float *got = tg_sampler_adjusted(s, c->row, VECTOR_N);
+        for (int id = 0; id < VECTOR_N; id++)
+            if (!(fabsf(got[id] - c->want[id]) <= 1e-6f * fabsf(c->want[id])))
+                fail_msg("id %d: %.9g, not %.9g", id, (double)got[id], (double)c->want[id]);
+        tg_sampler_free(s);
+    }
+}
+
+/* U15: the window holds so many tokens, none at 0 and all at -1; what is drawn enters it by itself. */
+static void windows(void **state)
+{
+    (void)state;
+    enum { N = 8, TOKENS = 500 };
+    static const int windows[] = {0, 1, 2, 3, 7, 64, 499, 500, 1000, -1};
+    const float row[N] = {1, -1, 2, -2, 0.5f, -0.5f, 0, 3};
+    for (size_t w = 0; w < sizeof windows / sizeof *windows; w++) {
+        const tg_sampling p = {.temp = 1, .top_p = 1, .last_n = windows[w], .repeat = 1.25f, .presence = 0.5f,
+                               .frequency = 0.25f, .seed = w};
+        int ids[TOKENS];
+        tg_sampler *s = make(N, p);
+        rand_state = 1 + w;
+        for (int n = 0; n < TOKENS; n++) {
+            float want[N];
+            int first = p.last_n < 0 || n < p.last_n ? 0 : n - p.last_n;
+            for (int id = 0; id < N; id++) {
+                int count = 0;
+                for (int k = first; k < n; k++)
+                    count += ids[k] == id;
+                want[id] = row[id];
+                if (count > 0)
+                    want[id] = (row[id] > 0 ? row[id] / p.repeat : row[id] * p.repeat) -
+                               ((float)count * p.frequency + p.presence);
+            }
+            assert_memory_equal(tg_sampler_adjusted(s, row, N), want, sizeof want);
+            ids[n] = n % 3 ? rand_int(0, N - 1) : tg_sampler_draw(s, row, N);
+            if (n % 3)
+                tg_sampler_accept(s, ids[n]);
+        }
+        tg_sampler_free(s);
+    }
+    tg_sampler *s = make(N, (tg_sampling){.top_p = 1, .last_n = -1, .presence = 1});
+    tg_sampler_accept(s, -1); /* no ids of the vocabulary */
+    tg_sampler_accept(s, N);
+    assert_memory_equal(tg_sampler_adjusted(s, row, N), row, sizeof row);
+    tg_sampler_free(s);
+}
+
+/* Biases add up, and come before the penalties. */
+static void biases(void **state)
+{
+    (void)state;
+    const float row[4] = {1, 2, 3, 4};
+    const tg_logit_bias bias[] = {{0, 5}, {1, -4}, {0, 0.5f}};
+    tg_sampler *s = make(4, (tg_sampling){.top_p = 1, .last_n = 2, .repeat = 2, .bias = bias, .n_bias = 3});
+    assert_int_equal(tg_sampler_draw(s, row, 4), 0);
+    tg_sampler_accept(s, 1);
+    tg_sampler_ban(s, 3);
+    const float *got = tg_sampler_adjusted(s, row, 4);
+    assert_true(got[0] == 3.25f && got[1] == -4 && got[2] == 3 && isnan(got[3]));
+    tg_sampler_free(s);
+}
+
+/* U14, U16: at the ends of their ranges parameters do what they say. */
+static void ends_of_ranges(void **state)
+{
+    (void)state;
+    const float logits[3] = {logf(0.3f), logf(0.5f), logf(0.2f)}, ties[3] = {1, 2, 2};
+    static const float cold[] = {0, 1e-45f, 1e-9f, 9e-7f};
+    for (int i = 0; i < 4; i++)
+        for (uint64_t seed = 0; seed < 20; seed++) {
+            tg_sampler *s = make(3, (tg_sampling){.temp = cold[i], .top_p = 1, .seed = seed});
+            assert_int_equal(tg_sampler_draw(s, logits, 3), 1);
+            assert_int_equal(tg_sampler_draw(s, ties, 3), 1);
+            tg_sampler_free(s);
+        }
+    const double all[3] = {0.3, 0.5, 0.2}, two[3] = {0.375, 0.625, 0}, one[3] = {0, 1, 0};
+    frequencies((tg_sampling){.temp = 1, .top_p = 1, .seed = 1}, logits, 3, all);
+    frequencies((tg_sampling){.temp = 1, .top_p = 1, .top_k = 3000, .seed = 1}, logits, 3, all);
+    frequencies((tg_sampling){.temp = 1, .top_p = 0.79f, .seed = 1}, logits, 3, two);
+    frequencies((tg_sampling){.temp = 1, .top_p = 0, .seed = 1}, logits, 3, one);
+    frequencies((tg_sampling){.temp = 1, .top_p = 1, .typical = 1, .seed = 1}, logits, 3, all);
+    frequencies((tg_sampling){.temp = 1, .top_p = 1, .typical = 1e-9f, .seed = 1}, logits, 3,
+                (const double[]){1, 0, 0}); /* the most typical one, not the likeliest */
+}
+
+/* Chi-square over many ids: the draws as a whole fit the distribution that the parameters make of it. */
+static void laws(void **state)
+{
+    (void)state;
+    enum { N = 100, DRAWS = 200000 };
+    for (uint64_t seed = 1; seed <= 5; seed++) {
+        float logits[N];
+        double want[N], sum = 0, chi = 0;
+        int seen[N] = {0};
+        rand_state = seed;
+        for (int i = 0; i < N; i++)
+            sum += want[i] = exp((double)(logits[i] = (float)rand_int(-100, 100) / 50) / 0.8);
+        tg_sampler *s = make(N, (tg_sampling){.temp = 0.8f, .top_p = 1, .seed = seed});
+        for (int i = 0; i < DRAWS; i++)
+            seen[tg_sampler_draw(s, logits, N)]++;
+        for (int i = 0; i < N; i++) {
+            double expected = want[i] / sum * DRAWS;
+            chi += (seen[i] - expected) * (seen[i] - expected) / expected;
+        }
+        assert_true(chi > 55 && chi < 160); /* 99 degrees of freedom: 4 of 10,000 lie outside */
+        tg_sampler_free(s);
+    }
+}
+
 static void bad_parameters(void **state)
 {
     (void)state;
     const tg_sampling bad[] = {
         {.temp = -1, .top_p = 1},   {.temp = NAN, .top_p = 1},        {.temp = INFINITY, .top_p = 1},
         {.top_p = 1, .top_k = -1},  {.top_p = 1.01f},                 {.top_p = NAN},
-        {.top_p = 1, .min_p = -0.1f}, {.top_p = 1, .min_p = 1.5f},
+        {.top_p = 1, .min_p = -0.1f}, {.top_p = 1, .min_p = 1.5f},    {.top_p = 1, .typical = -0.1f},
+        {.top_p = 1, .typical = NAN}, {.top_p = 1, .last_n = -2},     {.top_p = 1, .last_n = (1 << 20) + 1},
+        {.top_p = 1, .repeat = -1},   {.top_p = 1, .repeat = 0.009f}, {.top_p = 1, .presence = 101},
+        {.top_p = 1, .frequency = NAN},
+        {.top_p = 1, .bias = &(tg_logit_bias){10, 1}, .n_bias = 1},
+        {.top_p = 1, .bias = &(tg_logit_bias){-1, 1}, .n_bias = 1},
+        {.top_p = 1, .bias = &(tg_logit_bias){1, INFINITY}, .n_bias = 1},
     };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         tg_sampler *s;
@@ -193,7 +334,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(generator), cmocka_unit_test(greedy),           cmocka_unit_test(filters),
         cmocka_unit_test(seeds),     cmocka_unit_test(one_draw_a_token), cmocka_unit_test(bad_parameters),
-        cmocka_unit_test(bans),
+        cmocka_unit_test(bans),      cmocka_unit_test(as_the_reference_cuts), cmocka_unit_test(as_the_reference_penalizes),
+        cmocka_unit_test(windows),   cmocka_unit_test(biases), cmocka_unit_test(ends_of_ranges), cmocka_unit_test(laws),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
