@@ -94,6 +94,14 @@ $(BUILD)/%.$(1).o: %.c $(BUILD)/flags
 endef
 $(foreach l,$(LEVELS),$(eval $(call body_rule,$(l))))
 
+# The catalogue's lines as rows of a table.
+$(BUILD)/fetch/catalog.inc: models/catalog.txt
+	@mkdir -p $(@D)
+	awk '!/^#/ && NF == 5 { gsub(/[^ ]+/, "\"&\"", $$0); printf "    {%s, %s, %s, %s, ", $$1, $$2, $$3 == "\"-\"" ? "NULL" : $$3, $$4; \
+	     gsub(/"/, "", $$5); print $$5 "000000ull}," }' $< >$@
+$(BUILD)/src/fetch/catalog.o: $(BUILD)/fetch/catalog.inc
+$(BUILD)/src/fetch/catalog.o: private BASE += -I$(BUILD)
+
 $(BUILD)/%.o: %.c $(BUILD)/flags
 	@mkdir -p $(@D)
 	$(CC) $(ALL_CFLAGS) -DTG_LEVELS_$(if $(IS_X86),x86,plain) -c -o $@ $<

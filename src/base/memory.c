@@ -1,6 +1,8 @@
 /* memory.c - allocation with a purpose, so that running out can be explained. */
 #include "base/memory.h"
 
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -112,6 +114,20 @@ char *tg_arena_string(tg_arena *arena, const void *bytes, size_t n, tg_error *er
     if (n)
         memcpy(s, bytes, n);
     s[n] = 0;
+    return s;
+}
+
+char *tg_arena_format(tg_arena *arena, tg_error *err, const char *fmt, ...)
+{
+    va_list args, again;
+    va_start(args, fmt);
+    va_copy(again, args);
+    int n = vsnprintf(NULL, 0, fmt, args);
+    char *s = take(arena, (size_t)n + 1, 1, "a string", err);
+    if (s)
+        vsnprintf(s, (size_t)n + 1, fmt, again);
+    va_end(again);
+    va_end(args);
     return s;
 }
 

@@ -41,6 +41,7 @@ typedef struct tg_arena tg_arena;
 tg_arena *tg_arena_create(tg_error *err);
 void *tg_arena_alloc(tg_arena *arena, size_t n, size_t size, const char *purpose, tg_error *err);
 char *tg_arena_string(tg_arena *arena, const void *bytes, size_t n, tg_error *err); /* adds a NUL */
+char *tg_arena_format(tg_arena *arena, tg_error *err, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 void tg_arena_free(tg_arena *arena);
 
 /* Lays arrays out one behind the other at `base`, each at a multiple of 64 bytes: `pointer` gets its

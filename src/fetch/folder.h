@@ -1,0 +1,50 @@
+/* folder.h - a tree of folders below a root, walked by descriptors: no link below the root is ever followed, so that
+ * nothing is read, written or removed elsewhere, whatever others put there (fault-catalogue D34). */
+#ifndef TG_FETCH_FOLDER_H
+#define TG_FETCH_FOLDER_H
+
+#include <sys/stat.h>
+
+#include "base/memory.h"
+
+/* Zeroed by TG_FOLDER_NONE, it is none. */
+typedef struct tg_folder {
+    int fd;
+    char *path; /* for messages and results; tg_folder_close frees it */
+} tg_folder;
+
+#define TG_FOLDER_NONE ((tg_folder){.fd = -1})
+
+/* The root itself, which may be reached over links. `create` makes it and what is missing above it. Its path is made
+ * absolute. TG_E_IO with errno ENOENT when it is not there. */
+tg_status tg_folder_root(tg_folder *folder, const char *path, bool create, tg_error *err);
+
+/* A folder below another by a relative path, which the caller checked (tg_bad_path). The same errors; a link on the
+ * way is one. */
+tg_status tg_folder_open(tg_folder *folder, const tg_folder *above, const char *path, bool create, tg_error *err);
+
+/* Like tg_folder_open for the folder of a file, whose last component becomes *name. */
+tg_status tg_folder_open_for(tg_folder *folder, const tg_folder *above, const char *path, bool create, const char **name,
+                             tg_error *err);
+void tg_folder_close(tg_folder *folder);
+
+/* What stands under a name, itself and not what it points to; false: nothing. */
+bool tg_folder_stat(const tg_folder *folder, const char *name, struct stat *st);
+
+/* Writes a small file, or a link to `target`, that appears whole or not at all, in the place of what was there. What is
+ * so already stays untouched. */
+tg_status tg_folder_write(const tg_folder *folder, const char *name, const void *bytes, size_t n, tg_error *err);
+tg_status tg_folder_link(const tg_folder *folder, const char *name, const char *target, tg_error *err);
+
+/* The contents of a small regular file, of at most max_bytes, with a NUL behind them (tg_free). NULL: none such. */
+char *tg_folder_read(const tg_folder *folder, const char *name, size_t max_bytes, size_t *n);
+/* Where a link points (tg_free); NULL: it is none, or longer than any that is wanted here. */
+char *tg_folder_read_link(const tg_folder *folder, const char *name);
+
+/* The names in a folder, sorted, without "." and "..", in the arena: an array that NULL ends. NULL: it cannot be read. */
+char **tg_folder_names(const tg_folder *folder, tg_arena *arena);
+
+/* Removes a file, a link, or a folder with all that is in it; *freed grows by the bytes of its files. */
+tg_status tg_folder_remove(const tg_folder *folder, const char *name, uint64_t *freed, tg_error *err);
+
+#endif

@@ -1,0 +1,79 @@
+/* url_cache.c - where files of URLs lie, and what is noted of them. */
+#include "fetch/url_cache.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "fetch/names.h"
+
+enum { RECORD_MAX_BYTES = 1 << 14 };
+
+tg_status tg_url_place(const char *url, const char **place, const char **shown, tg_arena *arena, tg_error *err)
+{
+    const char *host = strstr(url, "://") + 3;
+    size_t n_scheme = (size_t)(host - url), n_host = strcspn(host, "/?");
+    for (size_t i = n_host; i > 0; i--)
+        if (host[i - 1] == '@') { /* user and password before it */
+            host += i;
+            n_host -= i;
+            break;
+        }
+    size_t n = strcspn(host, "?");
+    char *copy = tg_arena_string(arena, host, n, err);
+    for (size_t i = 0; copy && i < n_host; i++)
+        copy[i] = (char)tolower((unsigned char)copy[i]);
+    *place = copy;
+    *shown = copy ? tg_arena_format(arena, err, "%.*s%s", (int)n_scheme, url, copy) : NULL;
+    if (!*shown)
+        return TG_E_RESOURCE;
+    const char *bad = n == n_host || copy[n - 1] == '/' ? "it names no file" : tg_bad_path(copy);
+    return bad ? tg_fail(err, TG_E_USAGE, *shown, "cannot be kept under its name: %s", bad) : TG_OK;
+}
+
+void tg_url_record_name(const char *name, char out[256])
+{
+    snprintf(out, 256, ".%.240s.json", name);
+}
+
+bool tg_url_record_read(const tg_folder *folder, const char *name, tg_url_record *record)
+{
+    char file[256];
+    size_t n;
+    struct stat st;
+    tg_url_record_name(name, file);
+    char *text = folder->fd >= 0 ? tg_folder_read(folder, file, RECORD_MAX_BYTES, &n) : NULL;
+    json_t *root = text ? tg_json_parse(text, n, file, NULL) : NULL;
+    const char *url = json_string_value(json_object_get(root, "url")),
+               *etag = json_string_value(json_object_get(root, "etag")),
+               *digest = json_string_value(json_object_get(root, "sha256"));
+    const json_t *size = json_object_get(root, "size");
+    bool good = url && strlen(url) < sizeof record->url && etag && strlen(etag) < sizeof record->etag && digest &&
+                strlen(digest) == 64 && tg_is_hex(digest, 64) && json_is_integer(size) &&
+                tg_folder_stat(folder, name, &st) && S_ISREG(st.st_mode) && st.st_size == json_integer_value(size);
+    if (good) {
+        snprintf(record->url, sizeof record->url, "%s", url);
+        snprintf(record->etag, sizeof record->etag, "%s", etag);
+        snprintf(record->sha256, sizeof record->sha256, "%s", digest);
+        record->size = (uint64_t)st.st_size;
+    }
+    json_decref(root);
+    tg_free(text);
+    return good;
+}
+
+tg_status tg_url_record_write(const tg_folder *folder, const char *name, const tg_url_record *record, tg_error *err)
+{
+    char file[256];
+    tg_url_record_name(name, file);
+    json_t *root = json_pack("{s:s, s:s, s:I, s:s}", "url", record->url, "etag", record->etag, "size",
+                             (json_int_t)record->size, "sha256", record->sha256);
+    char *text = root ? json_dumps(root, JSON_INDENT(1)) : NULL;
+    tg_status status = text ? tg_folder_write(folder, file, text, strlen(text), err)
+                            : tg_fail_alloc(err, RECORD_MAX_BYTES, "the record of a file");
+    free(text);
+    json_decref(root);
+    return status;
+}
