@@ -14,13 +14,14 @@
 #include "model/weights.h"
 #include "sample/sampler.h"
 #include "session/session.h"
-#include "token/tokenizer.h"
+#include "token/chat.h"
 
 struct tg_model {
     tg_container *container;
     tg_arena *arena;
     tg_weights weights;
     tg_tokenizer *tokenizer; /* NULL under TG_LOAD_META_ONLY when it is not supported */
+    char *chat_template;     /* NULL: it has none */
     const char *architecture;
     bool supported;
     tg_error why; /* not, or its tokenizer */
@@ -43,6 +44,8 @@ static tg_status load_parts(tg_model *m, bool meta_only, tg_error *err)
     tg_error unused;
     int n_vocab = m->supported ? m->weights.config.n_vocab : TG_MAX_VOCAB;
     status = tg_tokenizer_load(&m->tokenizer, m->container, n_vocab, !meta_only ? err : m->supported ? &m->why : &unused);
+    if (status == TG_OK)
+        status = tg_chat_find(m->container, &m->chat_template, err);
     return meta_only ? TG_OK : status;
 }
 
@@ -72,6 +75,7 @@ void tg_model_free(tg_model *m)
     if (!m)
         return;
     tg_tokenizer_free(m->tokenizer);
+    tg_free(m->chat_template);
     tg_container_free(m->container);
     tg_arena_free(m->arena);
     free(m);
@@ -172,6 +176,61 @@ void tg_model_get_tokenizer(const tg_model *m, tg_tokenizer_info *info)
     *info = (tg_tokenizer_info){.model = "", .pre = "", .bos = -1, .eos = -1};
     if (m->tokenizer)
         tg_tokenizer_get_info(m->tokenizer, info);
+}
+
+/* ---- conversations --------------------------------------------------------------------------------------- */
+
+/* The parameters with the template filled in. */
+static tg_status chat_params(const tg_model *m, const tg_chat_params *given, tg_chat_params *params, tg_error *err)
+{
+    static const tg_chat_params none;
+    *params = given ? *given : none;
+    if (!params->jinja)
+        params->jinja = m->chat_template;
+    if (!m->tokenizer)
+        return tg_fail(err, TG_E_MODEL, tg_container_path(m->container), "no tokenizer that is supported");
+    if (!params->jinja)
+        return tg_fail(err, TG_E_MODEL, tg_container_path(m->container), "no chat template in the model");
+    return TG_OK;
+}
+
+tg_status tg_chat_text(const tg_model *m, const tg_chat_params *params, const tg_chat_message *messages, size_t n,
+                       char **text, size_t *n_bytes, tg_error *err)
+{
+    tg_chat_params p;
+    uint8_t *plain = NULL;
+    *text = NULL;
+    *n_bytes = 0;
+    tg_status status = chat_params(m, params, &p, err);
+    if (status == TG_OK)
+        status = tg_chat_render(m->tokenizer, tg_container_path(m->container), &p, messages, n, text, &plain, n_bytes, err);
+    free(plain);
+    return status;
+}
+
+tg_status tg_chat_tokens(const tg_model *m, const tg_chat_params *params, const tg_chat_message *messages, size_t n,
+                         int32_t **ids, size_t *n_ids, tg_error *err)
+{
+    tg_chat_params p;
+    *ids = NULL;
+    *n_ids = 0;
+    tg_status status = chat_params(m, params, &p, err);
+    return status != TG_OK ? status
+                           : tg_chat_encode(m->tokenizer, tg_container_path(m->container), &p, messages, n, ids, n_ids, err);
+}
+
+int32_t tg_chat_end(const tg_model *m, const tg_chat_params *params)
+{
+    tg_chat_params p;
+    tg_error unheard;
+    return chat_params(m, params, &p, &unheard) == TG_OK
+               ? tg_chat_find_end(m->tokenizer, tg_container_path(m->container), &p)
+               : -1;
+}
+
+const char *tg_model_chat_template(const tg_model *m)
+{
+    return m->chat_template;
 }
 
 /* ---- sessions and samplers ------------------------------------------------------------------------------ */

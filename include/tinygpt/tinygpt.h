@@ -135,6 +135,45 @@ typedef struct tg_tokenizer_info {
 
 void tg_model_get_tokenizer(const tg_model *model, tg_tokenizer_info *info);
 
+/* ---- Conversations ----------------------------------------------------------------------- */
+
+typedef struct tg_chat_message {
+    const char *role; /* "system", "user", "assistant" */
+    const char *content;
+    size_t n_bytes; /* of the content */
+} tg_chat_message;
+
+typedef enum tg_thinking { TG_THINKING_DEFAULT = 0, TG_THINKING_ON, TG_THINKING_OFF } tg_thinking;
+
+typedef struct tg_chat_params {
+    const char *jinja; /* a template; NULL: the one that the model comes with */
+    bool closed;          /* leave the answer to the last message out, instead of opening it */
+    bool special;         /* special tokens spelled in the messages count as such: to be left false for texts of others */
+    tg_thinking thinking; /* what the template is told as enable_thinking; the default is its own */
+    int64_t now;          /* seconds since 1970, where a template asks for the date; 0: by the clock */
+} tg_chat_params;
+
+/* A conversation as the model's chat template writes it, the same bytes as apply_chat_template of transformers:
+ * *text (tg_free), of *n_bytes. Templates are untrusted; they see the messages and the date, and their time and
+ * memory are bounded. TG_E_MODEL when there is none, or one that is not understood; TG_E_USAGE when it refuses the
+ * messages, as some do a system's or two of one role in a row. */
+tg_status tg_chat_text(const tg_model *model, const tg_chat_params *params, const tg_chat_message *messages, size_t n,
+                       char **text, size_t *n_bytes, tg_error *err);
+
+/* The same as tokens: *ids (tg_free), *n_ids of them, with one BOS if the template or the model has it. Text of the
+ * messages that spells a special token stays text. */
+tg_status tg_chat_tokens(const tg_model *model, const tg_chat_params *params, const tg_chat_message *messages, size_t n,
+                         int32_t **ids, size_t *n_ids, tg_error *err);
+
+/* The special token that the template writes behind an answer, or -1. Beside those of tg_token_is_eog, it ends one. */
+int32_t tg_chat_end(const tg_model *model, const tg_chat_params *params);
+
+/* The template that the model comes with, or NULL. */
+const char *tg_model_chat_template(const tg_model *model);
+
+/* Templates for models that come without: name `i` ("chatml") and its text; NULL behind the last. */
+const char *tg_chat_template(int i, const char **text);
+
 /* ---- Evaluation -------------------------------------------------------------------------- */
 
 typedef struct tg_session tg_session;

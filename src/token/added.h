@@ -40,6 +40,7 @@ typedef struct tg_added_walk {
     const uint8_t *text;
     size_t n;
     bool special;  /* special tokens count */
+    const uint8_t *plain; /* [n]: not where a byte has 1; NULL: everywhere */
     size_t search; /* matching goes on here */
     size_t done;   /* text up to here is dealt with */
     bool ended;

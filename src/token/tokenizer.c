@@ -37,6 +37,8 @@ void tg_tokenizer_free(tg_tokenizer *t)
 typedef struct encoder {
     const tg_tokenizer *t;
     bool special;
+    const uint8_t *text;  /* the whole of it, to its end, and which of its bytes are plain; NULL: none is */
+    const uint8_t *end, *plain;
     bool first; /* the stretch at hand begins the text */
     tg_bpe_work work;
     tg_error *err;
@@ -45,11 +47,23 @@ typedef struct encoder {
 /* A stage that takes a stretch of text: n > 0 bytes. */
 typedef tg_status (*stage)(encoder *e, const uint8_t *s, size_t n);
 
+/* A walk for the added tokens of `set`. What was normalised does not lie in the text any more, and has special tokens
+ * only when nothing of the text is plain. */
+static tg_added_walk walk_over(const encoder *e, const tg_added_set *set, const uint8_t *s, size_t n)
+{
+    bool inside = (uintptr_t)s >= (uintptr_t)e->text && (uintptr_t)s < (uintptr_t)e->end;
+    return (tg_added_walk){.set = set,
+                           .text = s,
+                           .n = n,
+                           .special = e->special && (inside || !e->plain),
+                           .plain = inside && e->plain ? e->plain + (s - e->text) : NULL};
+}
+
 /* Gives what lies between the added tokens of `set` to `next`, and appends their ids. */
 static tg_status split_added(encoder *e, const tg_added_set *set, const uint8_t *s, size_t n,
                              stage next)
 {
-    tg_added_walk walk = {.set = set, .text = s, .n = n, .special = e->special};
+    tg_added_walk walk = walk_over(e, set, s, n);
     tg_status status = TG_OK;
     size_t from, to;
     int32_t id;
@@ -136,6 +150,12 @@ tg_status tg_tokenizer_encode(const tg_tokenizer *t, const void *text, size_t n_
                               unsigned flags, int32_t **ids, size_t *n_ids, size_t *n_dropped,
                               tg_error *err)
 {
+    return tg_tokenizer_encode_mixed(t, text, NULL, n_bytes, flags, ids, n_ids, n_dropped, err);
+}
+
+tg_status tg_tokenizer_encode_mixed(const tg_tokenizer *t, const void *text, const uint8_t *plain, size_t n_bytes,
+                                    unsigned flags, int32_t **ids, size_t *n_ids, size_t *n_dropped, tg_error *err)
+{
     *ids = NULL;
     *n_ids = 0;
     if (n_dropped)
@@ -143,7 +163,8 @@ tg_status tg_tokenizer_encode(const tg_tokenizer *t, const void *text, size_t n_
     if (n_bytes > TG_MAX_TEXT_BYTES)
         return tg_fail(err, TG_E_USAGE, NULL, "text too large (found %zu bytes, allowed %d)",
                        n_bytes, TG_MAX_TEXT_BYTES);
-    encoder e = {.t = t, .special = flags & TG_TOK_SPECIAL, .first = true, .err = err};
+    encoder e = {.t = t, .special = flags & TG_TOK_SPECIAL, .text = text, .plain = plain, .first = true, .err = err};
+    e.end = n_bytes ? e.text + n_bytes : e.text;
     tg_status status = tg_bpe_work_init(&e.work, n_bytes, err);
     if (status == TG_OK && flags & TG_TOK_BOS)
         status = append_around(&e, &t->before);
