@@ -77,6 +77,11 @@ tinygpt: $(BIN)
 $(BIN): $(CLI_OBJ) $(LIB)
 	$(LINK) -o $@ $^ $(LIBS)
 
+# What WITH_CURL=0 makes, from the same objects but a few: for its test.
+NO_CURL := $(BUILD)/tinygpt-no-curl
+$(NO_CURL): $(CLI_OBJ) $(filter-out $(NET_SRC:%.c=$(BUILD)/%.o),$(LIB_OBJ)) $(BUILD)/src/fetch/no_net.o
+	$(LINK) -o $@ $^ $(filter-out -lcurl -lcrypto,$(LIBS))
+
 $(LIB): $(LIB_OBJ)
 	@rm -f $@
 	$(AR) rcs $@ $^
@@ -118,8 +123,8 @@ $(BUILD)/tests/cli/%: tests/cli/%.c $(CLI_PARTS) $(LIB)
 
 # ---- tests ---------------------------------------------------------------------------------------
 
-check: $(TESTS) tinygpt check-layers $(BUILD)/tools/attention-bench ## every test that needs neither network nor weights
-	@tests/run $(TESTS) -- $(CLI_TESTS)
+check: $(TESTS) tinygpt $(NO_CURL) check-layers $(BUILD)/tools/attention-bench ## every test that needs neither network nor weights
+	@TINYGPT_NO_CURL=$(NO_CURL) tests/run $(TESTS) -- $(CLI_TESTS)
 
 check-layers: ## does the code respect the include table of the layers?
 	@tools/check-layers

@@ -1,6 +1,7 @@
 /* commands.c - one row per command, in the order that help shows. */
 #include "cli/commands.h"
 
+#include <limits.h>
 #include <string.h>
 
 #include "cli/options.h"
@@ -21,6 +22,8 @@ const tg_command tg_commands[] = {
     {TG_CMD_SCORE, "score", NULL, 0, "tell how likely given continuations of a prompt are", tg_cmd_score},
     {TG_CMD_QUANTIZE, "quantize", "IN OUT", 2, "write a model as GGUF, in other number formats",
      tg_cmd_quantize},
+    {TG_CMD_PULL, "pull", "WHAT [FILE...]", INT_MAX, "fetch a model (NAME, REPO[:FILE or QUANT], URL) and tell its path",
+     tg_cmd_pull},
     {TG_CMD_COMPLETION, "completion", "bash|fish|zsh", 1, "write what a shell completes command lines by",
      tg_cmd_completion},
     {TG_CMD_HELP, "help", "[COMMAND]", 1, "tell the options of a command", tg_cmd_help},

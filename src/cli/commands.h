@@ -19,6 +19,9 @@ enum {
     TG_CMD_SCORE = 1 << 6,
     TG_CMD_MODEL = (1 << 16) - 1, /* all that load a model and run it, or tell of it: the bits up to here */
     TG_CMD_QUANTIZE = 1 << 16,
+    TG_CMD_PULL = 1 << 17,
+    TG_CMD_LIST = 1 << 18,
+    TG_CMD_RM = 1 << 19,
     TG_CMD_COMPLETION = 1 << 22,
     TG_CMD_HELP = 1 << 23,
     TG_CMD_ALL = (1 << 24) - 1,
@@ -49,6 +52,9 @@ int tg_cmd_bench(const struct tg_options *opt, tg_error *err);
 int tg_cmd_perplexity(const struct tg_options *opt, tg_error *err);
 int tg_cmd_score(const struct tg_options *opt, tg_error *err);
 int tg_cmd_quantize(const struct tg_options *opt, tg_error *err);
+int tg_cmd_pull(const struct tg_options *opt, tg_error *err);
+int tg_cmd_list(const struct tg_options *opt, tg_error *err);
+int tg_cmd_rm(const struct tg_options *opt, tg_error *err);
 int tg_cmd_completion(const struct tg_options *opt, tg_error *err);
 int tg_cmd_help(const struct tg_options *opt, tg_error *err);
 

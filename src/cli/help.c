@@ -25,7 +25,7 @@ const char *tg_option_describe(const tg_option *o, char text[TG_RANGE_BYTES])
     else if (o->kind == TG_OPTION_CHOICES)
         snprintf(text, TG_RANGE_BYTES, "a list, separated by commas, of %s", o->arg);
     else if (o->kind == TG_OPTION_TEXTS)
-        snprintf(text, TG_RANGE_BYTES, "%s, up to %d times", o->arg, TG_LIST_MAX);
+        snprintf(text, TG_RANGE_BYTES, "%s, given up to %d times", o->arg, TG_LIST_MAX);
     else if (o->kind == TG_OPTION_LIST)
         snprintf(text, TG_RANGE_BYTES, "a list (1,2 or 1-8 or 1-9+2 or 1-8*2) of up to %d from %.40s",
                  TG_LIST_MAX, limits(o, range));

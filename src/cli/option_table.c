@@ -14,6 +14,8 @@
 #define PPL                            TG_CMD_PERPLEXITY
 #define SCO                            TG_CMD_SCORE
 #define QUA                            TG_CMD_QUANTIZE
+#define PUL                            TG_CMD_PULL
+#define LIS                            TG_CMD_LIST
 #define FIELD(f)                       offsetof(tg_options, f)
 #define FLAG(f)                        TG_OPTION_FLAG, FIELD(f), NULL, 0, 0, NULL
 #define TEXT(f, arg)                   TG_OPTION_TEXT, FIELD(f), arg, 0, 0, NULL
@@ -90,7 +92,7 @@ const tg_option tg_option_table[] = {
     {"no-bos", 0, GEN | TOK | LOG | PPL | SCO, FLAG(no_bos), "add no begin-of-text token"},
 
     {"tensors", 0, INS, FLAG(tensors), "list the tensors too"},
-    {"json", 0, TOK | INS | PPL, FLAG(json), "write JSON"},
+    {"json", 0, TOK | INS | PPL | PUL, FLAG(json), "write JSON"},
 
     {"n-prompt", 'p', BEN, LIST(n_prompts, 0, 1048576, "512"),
      "tokens of a prompt to evaluate; 0: no such test. A list is 1,2,8, with ranges 1-8, 1-9+2 or "
@@ -115,6 +117,18 @@ const tg_option tg_option_table[] = {
      "number formats of the weights: Q4_K_M, Q8_0, F16 and others, as llama.cpp names them; help lists them"},
     {"requantize", 0, QUA, FLAG(requantize),
      "take weights that are quantised already, too: what was lost stays lost, and more is"},
+
+    {"revision", 0, PUL, TEXT(revision, "REV"), "branch, tag or commit (default main)"},
+    {"include", 0, PUL, TEXTS(include, "PATTERN"),
+     "fetch the files of the repository that match, such as '*.json', instead of what a model needs"},
+    {"exclude", 0, PUL, TEXTS(exclude, "PATTERN"), "leave out the files that match"},
+    {"local-dir", 0, PUL, TEXT(local_dir, "FOLDER"), "put the files below FOLDER, not into the cache"},
+    {"dry-run", 0, PUL, FLAG(dry_run), "list the files that would be fetched, and fetch none"},
+    {"force", 0, PUL, FLAG(force), "fetch anew what is here already"},
+    {"offline", 0, PUL, FLAG(offline), "make no request: tell the path of what is here, or fail"},
+    {"sha256", 0, PUL, TEXT(sha256, "HEX"), "the digest that the one file must have"},
+    {"max-wait", 0, PUL, REAL(max_wait, "SECONDS", 0, 86400, TG_MAX_WAIT),
+     "the longest that a server which is busy may ask to wait"},
 
     {"stride", 0, PPL, INT(stride, "N", 1, 1048576, NULL),
      "tokens by which the window over the text moves on; absent: half the context"},

@@ -85,6 +85,12 @@ typedef struct tg_options {
     const char *type;
     bool requantize;
 
+    /* pull, list */
+    const char *revision, *local_dir, *sha256;
+    tg_texts include, exclude;
+    bool dry_run, force, offline, catalog;
+    double max_wait; /* seconds */
+
     bool jsonl; /* score */
     bool man;   /* help */
     bool json; /* tokenize, inspect, perplexity */
@@ -92,6 +98,8 @@ typedef struct tg_options {
 
 enum { TG_FORMAT_TEXT, TG_FORMAT_JSON, TG_FORMAT_NPY }; /* in the order of the table's words */
 enum { TG_TABLE_MD, TG_TABLE_CSV, TG_TABLE_JSON, TG_TABLE_JSONL };
+
+#define TG_MAX_WAIT "300" /* the default of --max-wait */
 
 typedef enum tg_option_kind {
     TG_OPTION_FLAG,   /* bool */
@@ -118,7 +126,7 @@ typedef struct tg_option {
 } tg_option;
 
 enum { TG_OPTIONS_MAX = 128 };
-enum { TG_NAME_MAX = 32 }; /* longer words are near to no name */
+enum { TG_NAME_MAX = 128 }; /* longer words are near to no name */
 
 extern const tg_option tg_option_table[];
 extern const int tg_n_options;

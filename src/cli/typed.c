@@ -91,7 +91,7 @@ const char *tg_options_nearest(const char *typed, const char *const *names, int 
     if (len == 0 || len > TG_NAME_MAX)
         return NULL;
     for (int i = 0; i < n; i++) {
-        if (!names[i])
+        if (!names[i] || strlen(names[i]) > TG_NAME_MAX)
             continue;
         size_t name_len = strlen(names[i]), common = len < name_len ? len : name_len;
         int d = common >= 3 && !strncmp(typed, names[i], common) ? 1 : distance(typed, names[i]);

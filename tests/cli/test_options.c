@@ -173,6 +173,15 @@ static void test_forms(void **state)
     assert_string_equal(opt.ids_text, "1,2");
     assert_int_equal(opt.format, TG_FORMAT_NPY);
 
+    /* what may be repeated, and any number of operands between options */
+    assert_int_equal(PARSE("pull", "a/b", "--include", "*.json", "x", "--exclude=y*", "--include=", "--", "-q"), TG_OK);
+    assert_int_equal(opt.include.n, 2);
+    assert_string_equal(opt.include.text[0], "*.json");
+    assert_string_equal(opt.include.text[1], "");
+    assert_int_equal(opt.exclude.n, 1);
+    assert_int_equal(opt.n_operands, 3);
+    assert_string_equal(opt.operand, "a/b");
+
     /* nothing behind --help is looked at */
     assert_int_equal(PARSE("generate", "--help", "--nonsense"), TG_OK);
     assert_true(opt.help);
@@ -282,6 +291,20 @@ static void test_bad_lists(void **state)
     assert_int_equal(PARSE("bench", "-p", "1-64", "-p", "1"), TG_E_USAGE);
 }
 
+static void test_repeated_texts_end_somewhere(void **state)
+{
+    char word[] = "pull", option[] = "--include=*", *argv[TG_LIST_MAX + 2] = {word};
+    tg_options opt;
+    tg_error err;
+    (void)state;
+    for (int i = 0; i <= TG_LIST_MAX; i++)
+        argv[1 + i] = option;
+    assert_int_equal(tg_options_parse(&opt, tg_command_find("pull", NULL), TG_LIST_MAX + 1, argv, &err), TG_OK);
+    assert_int_equal(opt.include.n, TG_LIST_MAX);
+    assert_int_equal(tg_options_parse(&opt, tg_command_find("pull", NULL), TG_LIST_MAX + 2, argv, &err), TG_E_USAGE);
+    assert_string_equal(err.message, "--include: '*' is not PATTERN, given up to 64 times");
+}
+
 /* ---- numbers ----------------------------------------------------------------------------------
  */
 
@@ -360,7 +383,9 @@ static void test_nearest(void **state)
         {"chat", NULL},
         {"", NULL},
         {"x", NULL},
-        {"generategenerategenerategenerategenerate", NULL},
+        {"generategenerategenerategenerategenerategenerategenerategenerategenerategenerategenerategenerate"
+         "generategenerategenerategenerategenerate",
+         NULL},
     };
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
@@ -384,6 +409,7 @@ int main(void)
         cmocka_unit_test(test_errors),
         cmocka_unit_test(test_lists),
         cmocka_unit_test(test_bad_lists),
+        cmocka_unit_test(test_repeated_texts_end_somewhere),
         cmocka_unit_test(test_real_numbers),
         cmocka_unit_test(test_whole_numbers),
         cmocka_unit_test(test_nearest),
