@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/newfile.h"
 
 enum { LINK_MAX_BYTES = 4096, DEPTH_MAX = 64 };
 
@@ -140,28 +141,16 @@ static void temporary(char out[32])
 tg_status tg_folder_write(const tg_folder *folder, const char *name, const void *bytes, size_t n, tg_error *err)
 {
     size_t n_old;
-    char *old = tg_folder_read(folder, name, n, &n_old), other[32];
+    char *old = tg_folder_read(folder, name, n, &n_old);
     bool same = old && n_old == n && memcmp(old, bytes, n) == 0;
     tg_free(old);
     if (same)
         return TG_OK;
-    temporary(other);
-    int fd = openat(folder->fd, other, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
-    bool done = fd >= 0;
-    for (const char *p = bytes; done && n > 0;) {
-        ssize_t did = write(fd, p, n);
-        done = did >= 0 || errno == EINTR;
-        p += did > 0 ? did : 0;
-        n -= did > 0 ? (size_t)did : 0;
-    }
-    done = done && fsync(fd) == 0;
-    if (fd >= 0)
-        done = close(fd) == 0 && done;
-    if (done && renameat(folder->fd, other, folder->fd, name) == 0 && (fsync(folder->fd) == 0 || errno == EINVAL))
-        return TG_OK;
-    tg_status status = fail(err, folder, name, "cannot be written");
-    unlinkat(folder->fd, other, 0);
-    return status;
+    tg_newfile f;
+    tg_status status = tg_newfile_create_at(&f, folder->fd, name, ".tmp", 0600, err);
+    if (status == TG_OK)
+        status = tg_newfile_write(&f, bytes, n, err);
+    return status == TG_OK ? tg_newfile_commit(&f, err) : (tg_newfile_discard(&f), status);
 }
 
 tg_status tg_folder_link(const tg_folder *folder, const char *name, const char *target, tg_error *err)

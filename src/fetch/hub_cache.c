@@ -2,6 +2,7 @@
 #include "fetch/hub_cache.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "fetch/names.h"
@@ -154,6 +155,47 @@ tg_status tg_snapshot_link(const tg_repo_cache *cache, const char *commit, const
     tg_folder_close(&folder);
     tg_folder_close(&snapshot);
     return status;
+}
+
+typedef struct aged {
+    const char *commit;
+    bool main;
+    struct timespec time;
+} aged;
+
+static int younger_first(const void *pa, const void *pb)
+{
+    const aged *a = pa, *b = pb;
+    if (a->main != b->main)
+        return a->main ? -1 : 1;
+    if (a->time.tv_sec != b->time.tv_sec)
+        return a->time.tv_sec > b->time.tv_sec ? -1 : 1;
+    return (a->time.tv_nsec < b->time.tv_nsec) - (a->time.tv_nsec > b->time.tv_nsec);
+}
+
+const char **tg_snapshots(const tg_repo_cache *cache, tg_arena *arena)
+{
+    tg_folder folder;
+    const char *main = tg_ref_read(cache, "main", arena), **commits = NULL;
+    if (tg_folder_open(&folder, &cache->folder, "snapshots", false, NULL) != TG_OK)
+        return NULL;
+    char **names = tg_folder_names(&folder, arena);
+    size_t n_names = 0, n = 0;
+    while (names && names[n_names])
+        n_names++;
+    aged *list = tg_arena_alloc(arena, n_names, sizeof *list, "a list of snapshots", NULL);
+    for (size_t i = 0; list && i < n_names; i++) {
+        struct stat st;
+        if (strlen(names[i]) == 40 && tg_is_hex(names[i], 40) && tg_folder_stat(&folder, names[i], &st))
+            list[n++] = (aged){.commit = names[i], .main = main && strcmp(main, names[i]) == 0, .time = st.st_mtim};
+    }
+    tg_folder_close(&folder);
+    if (list && (commits = tg_arena_alloc(arena, n + 1, sizeof *commits, "a list of snapshots", NULL))) {
+        qsort(list, n, sizeof *list, younger_first);
+        for (size_t i = 0; i < n; i++)
+            commits[i] = list[i].commit;
+    }
+    return commits;
 }
 
 /* ---- listing ------------------------------------------------------------------------------- */

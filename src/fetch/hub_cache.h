@@ -39,6 +39,10 @@ tg_status tg_ref_write(const tg_repo_cache *cache, const char *revision, const c
 tg_status tg_snapshot_link(const tg_repo_cache *cache, const char *commit, const char *path, const char *etag,
                            tg_error *err);
 
+/* The commits of which there are snapshots, in the arena, ended by NULL: the one that refs/main names first, then by
+ * their folders' times, the youngest first. */
+const char **tg_snapshots(const tg_repo_cache *cache, tg_arena *arena);
+
 /* The files of snapshots/COMMIT that are there, with their sizes. An empty listing when there is none. */
 tg_status tg_snapshot_list(const tg_repo_cache *cache, const char *commit, tg_listing *listing, tg_arena *arena,
                            tg_error *err);

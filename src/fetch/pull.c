@@ -3,11 +3,9 @@
 
 #include <ctype.h>
 #include <fcntl.h>
-#include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/statvfs.h>
 #include <unistd.h>
 
 void tg_pull_note(const tg_puller *p, bool warning, const char *fmt, ...)
@@ -69,42 +67,6 @@ tg_status tg_pull_check(tg_puller *p, size_t i, const tg_folder *folder, tg_dige
     file->state = TG_FETCH_WAITING;
     *same = status == TG_OK && strcmp(hex, digest) == 0;
     return status;
-}
-
-/* Bytes on the disk of what an earlier run left of a file: they need no room again. */
-static uint64_t part_bytes(const tg_folder *folder, const char *target, char *const *names)
-{
-    uint64_t n = 0;
-    size_t k = strlen(target);
-    struct stat st;
-    for (; names && *names; names++)
-        if (**names == '.' && strncmp(*names + 1, target, k) == 0 && strstr(*names + 1 + k, ".part") &&
-            tg_folder_stat(folder, *names, &st) && S_ISREG(st.st_mode))
-            n += (uint64_t)st.st_blocks * 512;
-    return n;
-}
-
-tg_status tg_pull_room(tg_puller *p, const tg_folder *folder)
-{
-    uint64_t need = 0, here = 0;
-    struct statvfs fs;
-    char **names = tg_folder_names(folder, p->arena);
-    for (size_t i = 0; i < p->result->n_files; i++) {
-        const tg_fetch_file *file = &p->result->files[i];
-        if (file->state == TG_FETCH_CACHED || file->size == TG_SIZE_UNKNOWN)
-            continue;
-        if (!tg_add_u64(need, file->size, &need))
-            need = UINT64_MAX;
-        here += part_bytes(folder, p->downloads[i].target, names);
-    }
-    if (need == 0 || fstatvfs(folder->fd, &fs) != 0)
-        return TG_OK;
-    uint64_t left = (uint64_t)fs.f_bavail * fs.f_frsize;
-    return need <= here || need - here <= left
-               ? TG_OK
-               : tg_fail(p->err, TG_E_RESOURCE, folder->path,
-                         "not enough room on this disk: %.1f MiB are needed (%" PRIu64 " bytes), %.1f MiB are free",
-                         (double)(need - here) / 1048576, need - here, (double)left / 1048576);
 }
 
 /* ---- the call ------------------------------------------------------------------------------ */

@@ -36,9 +36,6 @@ void tg_pull_is_here(tg_puller *p, size_t i, uint64_t size);
 tg_status tg_pull_check(tg_puller *p, size_t i, const tg_folder *folder, tg_digest_kind kind, const char *digest,
                         bool *same);
 
-/* Is there room in the folder for what is to come into it? TG_E_RESOURCE says the need and what is free. */
-tg_status tg_pull_room(tg_puller *p, const tg_folder *folder);
-
 void tg_pull_note(const tg_puller *p, bool warning, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 
 #endif

@@ -121,7 +121,7 @@ static tg_status pull_offline(repo_pull *r)
 {
     tg_status status = use_what_is_here(r);
     if (status == TG_OK)
-        tg_pull_note(r->p, false, "offline: the copy of %s that is here is used", r->listing.repo);
+        tg_pull_note(r->p, false, "offline: the cached copy of %s is used", r->listing.repo);
     else if (status == TG_E_NETWORK || status == TG_E_MODEL) {
         tg_error why = *r->p->err;
         return tg_fail(r->p->err, TG_E_NETWORK, NULL, "offline, and there is no complete copy: %s", why.message);
@@ -135,7 +135,7 @@ static tg_status pull_while_down(repo_pull *r)
     tg_error why = *r->p->err;
     tg_listing asked = r->listing;
     if (use_what_is_here(r) == TG_OK) {
-        tg_pull_note(r->p, true, "the copy of %s that is here is used, since the hub cannot be asked: %s", asked.repo,
+        tg_pull_note(r->p, true, "the cached copy of %s is used, since the hub cannot be asked: %s", asked.repo,
                      why.message);
         return TG_OK;
     }
@@ -292,28 +292,7 @@ static tg_status plan(repo_pull *r)
     return status;
 }
 
-/* ---- fetching ------------------------------------------------------------------------------ */
-
-static size_t first_missing(const tg_puller *p)
-{
-    size_t i = 0;
-    while (i < p->result->n_files && p->result->files[i].state == TG_FETCH_CACHED)
-        i++;
-    return i;
-}
-
-static tg_status fetch(repo_pull *r)
-{
-    tg_puller *p = r->p;
-    size_t missing = first_missing(p);
-    if (missing == p->result->n_files)
-        return TG_OK;
-    tg_status status = tg_pull_room(p, p->params->local_dir ? &r->local : &r->blobs);
-    /* Listings of gated repositories are open; whether their files are, a question tells. */
-    if (status == TG_OK && r->listing.gated)
-        status = tg_hub_ask(&r->hub, &r->listing, &r->listing.files[r->choice.files[missing]], p->err);
-    return status == TG_OK ? tg_net_fetch(p->net, p->downloads, p->result->n_files, p->err) : status;
-}
+/* ---- all of it ----------------------------------------------------------------------------- */
 
 static tg_status finish(repo_pull *r)
 {
@@ -343,7 +322,7 @@ static tg_status pull_online(repo_pull *r)
         return status;
     if (p->params->dry_run)
         return set_result(r, p->params->local_dir ? p->params->local_dir : snapshot_path(r));
-    status = fetch(r);
+    status = tg_net_fetch(p->net, p->downloads, p->result->n_files, p->err);
     return status == TG_OK ? finish(r) : status;
 }
 

@@ -46,7 +46,7 @@ static tg_status look(url_pull *u, const tg_reply *reply, tg_status status)
     if (status == TG_OK && u->here && reply->etag[0] && !reply->weak && strcmp(reply->etag, u->record.etag) == 0)
         return use_it(u);
     if (status != TG_OK && reply->down && u->here) {
-        tg_pull_note(p, true, "the copy of %s that is here is used: %s", u->shown, p->err->message);
+        tg_pull_note(p, true, "the cached copy of %s is used: %s", u->shown, p->err->message);
         return use_it(u);
     }
     /* A server may refuse HEAD and yet give the file; of one that is not there the download will tell. */
@@ -57,9 +57,7 @@ static tg_status look(url_pull *u, const tg_reply *reply, tg_status status)
 static tg_status fetch(url_pull *u)
 {
     tg_puller *p = u->p;
-    tg_status status = tg_pull_room(p, &u->folder);
-    if (status == TG_OK)
-        status = tg_net_fetch(p->net, p->downloads, 1, p->err);
+    tg_status status = tg_net_fetch(p->net, p->downloads, 1, p->err);
     if (status != TG_OK || p->params->local_dir)
         return status;
     const tg_download *d = &p->downloads[0];
@@ -94,7 +92,7 @@ static tg_status plan(url_pull *u)
     if (!p->net && !u->here)
         return tg_fail(p->err, TG_E_NETWORK, u->shown, "offline, and there is no complete copy");
     if (!p->net) {
-        tg_pull_note(p, false, "offline: the copy of %s that is here is used", u->shown);
+        tg_pull_note(p, false, "offline: the cached copy of %s is used", u->shown);
         return use_it(u);
     }
     if (params->force || !(u->here || params->dry_run))

@@ -9,7 +9,7 @@
 #include "base/json.h"
 #include "fetch/names.h"
 
-enum { RECORD_MAX_BYTES = 1 << 14 };
+enum { RECORD_MAX_BYTES = 1 << 14, HOST_MAX = 255 };
 
 tg_status tg_url_place(const char *url, const char **place, const char **shown, tg_arena *arena, tg_error *err)
 {
@@ -29,7 +29,12 @@ tg_status tg_url_place(const char *url, const char **place, const char **shown, 
     *shown = copy ? tg_arena_format(arena, err, "%.*s%s", (int)n_scheme, url, copy) : NULL;
     if (!*shown)
         return TG_E_RESOURCE;
-    const char *bad = n == n_host || copy[n - 1] == '/' ? "it names no file" : tg_bad_path(copy);
+    bool host_good = isalnum((unsigned char)copy[0]) || copy[0] == '[';
+    for (size_t i = 0; i < n_host; i++)
+        host_good &= isalnum((unsigned char)copy[i]) || strchr("-._:[]", copy[i]);
+    const char *bad = !host_good || n_host > HOST_MAX        ? "its host is none"
+                      : n == n_host || copy[n - 1] == '/' ? "it names no file"
+                                                             : tg_bad_path(copy + n_host + 1);
     return bad ? tg_fail(err, TG_E_USAGE, *shown, "cannot be kept under its name: %s", bad) : TG_OK;
 }
 

@@ -138,7 +138,7 @@ static void repository_into_the_cache(void **state)
     fake_down = true;
     assert_int_equal(pull(&(tg_pull_params){.what = "o/n"}, &r, &err), TG_OK);
     path_is(&r, "cache/hub/models--o--n/snapshots/" COMMIT);
-    assert_non_null(strstr(notes, "1 the copy of o/n"));
+    assert_non_null(strstr(notes, "1 the cached copy of o/n"));
     tg_pull_result_free(&r);
     assert_int_equal(pull(&(tg_pull_params){.what = "o/n", .force = true}, &r, &err), TG_E_NETWORK);
     tg_pull_result_free(&r);
@@ -404,7 +404,7 @@ static void url_into_its_cache(void **state)
     tg_pull_result_free(&r);
     fake_down = true;
     assert_int_equal(pull(&(tg_pull_params){.what = url}, &r, &err), TG_OK);
-    assert_non_null(strstr(notes, "1 the copy of http://host:81/d/m.gguf that is here"));
+    assert_non_null(strstr(notes, "1 the cached copy of http://host:81/d/m.gguf is used"));
     tg_pull_result_free(&r);
 }
 

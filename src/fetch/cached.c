@@ -1,0 +1,286 @@
+/* cached.c - what lies in the two caches, by name: listing and finding. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "fetch/choose.h"
+#include "fetch/hub_cache.h"
+#include "fetch/names.h"
+#include "fetch/settings.h"
+#include "fetch/url_cache.h"
+
+enum { CARD_MAX_BYTES = 1 << 20, LICENSE_MAX = 63, DEPTH_MAX = 16 };
+
+typedef struct finding {
+    tg_settings set;
+    tg_arena *arena; /* of one repository or all */
+    tg_error *err;
+    tg_cached_model *models;
+    size_t n, room;
+} finding;
+
+/* ---- licences ------------------------------------------------------------------------------ */
+
+/* The value of a line `key: value` in the front matter of a card: a name of the usual characters, else NULL. */
+static char *card_value(const char *card, const char *key)
+{
+    const char *end = strncmp(card, "---", 3) == 0 ? strstr(card + 3, "\n---") : NULL;
+    size_t k = strlen(key);
+    for (const char *line = card; end && line && line < end; line = strchr(line, '\n')) {
+        line += line > card || *line == '\n';
+        if (strncmp(line, key, k) != 0 || line[k] != ':')
+            continue;
+        const char *s = line + k + 1;
+        s += strspn(s, " \t\"'");
+        size_t n = strspn(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.+-_");
+        return n > 0 && n <= LICENSE_MAX && strchr("\r\n \t\"'#", s[n]) ? strndup(s, n) : NULL;
+    }
+    return NULL;
+}
+
+/* As the card of the snapshot says, else as the catalogue does; NULL. */
+static char *find_license(const tg_repo_cache *cache, const tg_listing *l)
+{
+    size_t card = tg_listing_find(l, "README.md"), n;
+    char *license = NULL;
+    tg_folder blobs;
+    if (card != TG_NO_FILE && l->files[card].etag &&
+        tg_folder_open(&blobs, &cache->folder, "blobs", false, NULL) == TG_OK) {
+        char *text = tg_folder_read(&blobs, l->files[card].etag, CARD_MAX_BYTES, &n);
+        license = text ? card_value(text, "license") : NULL;
+        if (license && strcmp(license, "other") == 0) {
+            char *name = card_value(text, "license_name");
+            free(name ? license : NULL);
+            license = name ? name : license;
+        }
+        tg_free(text);
+        tg_folder_close(&blobs);
+    }
+    tg_catalog_entry entry;
+    for (size_t i = 0; !license && tg_catalog_get(i, &entry); i++)
+        if (strcmp(entry.repo, l->repo) == 0)
+            license = strdup(entry.license);
+    return license;
+}
+
+/* ---- listing ------------------------------------------------------------------------------- */
+
+static tg_cached_model *add_model(finding *f)
+{
+    if (!tg_grow((void **)&f->models, &f->room, f->n + 1, sizeof *f->models, "a list of models", f->err))
+        return NULL;
+    f->models[f->n] = (tg_cached_model){0};
+    return &f->models[f->n++];
+}
+
+static tg_status check_model(finding *f, const tg_cached_model *m)
+{
+    return m->name && m->path ? TG_OK : tg_fail_alloc(f->err, 0, "a list of models");
+}
+
+static bool is_listed(const finding *f, size_t from, const char *name)
+{
+    for (size_t i = from; i < f->n; i++)
+        if (strcmp(f->models[i].name, name) == 0)
+            return true;
+    return false;
+}
+
+/* The name of the catalogue for a repository, or a file of it; NULL. */
+static char *find_alias(const char *repo, const char *file)
+{
+    tg_catalog_entry e;
+    for (size_t i = 0; tg_catalog_get(i, &e); i++)
+        if (strcmp(e.repo, repo) == 0 && (file ? e.file && strcmp(e.file, file) == 0 : !e.file))
+            return strdup(e.name);
+    return NULL;
+}
+
+/* Adds the model of a choice, unless a younger snapshot had it: those from `from` on are of this repository. */
+static tg_status add_choice(finding *f, const tg_repo_cache *cache, const tg_listing *l, const tg_choice *choice,
+                            size_t from)
+{
+    const char *file = choice->model == TG_NO_FILE ? NULL : l->files[choice->model].path;
+    const char *name = file ? tg_arena_format(f->arena, f->err, "%s:%s", l->repo, file) : l->repo;
+    if (!name)
+        return TG_E_RESOURCE;
+    if (is_listed(f, from, name))
+        return TG_OK;
+    const char *path = tg_arena_format(f->arena, f->err, "%s/snapshots/%s%s%s", cache->folder.path, l->commit,
+                                       file ? "/" : "", file ? file : "");
+    tg_cached_model *m = path ? add_model(f) : NULL;
+    if (!m)
+        return TG_E_RESOURCE;
+    *m = (tg_cached_model){.name = strdup(name), .path = strdup(path), .commit = strdup(l->commit),
+                           .alias = find_alias(l->repo, file), .license = find_license(cache, l)};
+    for (size_t i = 0; i < choice->n; i++) {
+        const tg_repo_file *part = &l->files[choice->files[i]];
+        m->size += part->size;
+        m->used_at = part->used_at > m->used_at ? part->used_at : m->used_at;
+    }
+    return check_model(f, m);
+}
+
+static tg_status add_snapshot(finding *f, const tg_repo_cache *cache, tg_listing *l, size_t from)
+{
+    tg_choice choice;
+    const char *path = tg_arena_format(f->arena, f->err, "%s/snapshots/%s", cache->folder.path, l->commit);
+    tg_status status = path ? TG_OK : TG_E_RESOURCE;
+    if (path && tg_choose_folder(l, &choice, f->arena, NULL) == TG_OK && tg_choice_check(l, &choice, path, NULL) == TG_OK)
+        status = add_choice(f, cache, l, &choice, from);
+    for (size_t i = 0; status == TG_OK && i < l->n; i++)
+        if (tg_is_model_gguf(l->files[i].path) && tg_choose_gguf(l, i, &choice, f->arena, NULL) == TG_OK)
+            status = add_choice(f, cache, l, &choice, from);
+    return status;
+}
+
+static tg_status add_repo(finding *f, const char *repo)
+{
+    tg_repo_cache cache;
+    if (tg_repo_cache_open(&cache, f->set.hub_cache, repo, false, NULL) != TG_OK)
+        return TG_OK;
+    const char **commits = tg_snapshots(&cache, f->arena);
+    tg_status status = TG_OK;
+    size_t from = f->n;
+    for (size_t i = 0; status == TG_OK && commits && commits[i]; i++) {
+        tg_listing l = {.repo = repo};
+        status = tg_snapshot_list(&cache, commits[i], &l, f->arena, f->err);
+        if (status == TG_OK)
+            status = add_snapshot(f, &cache, &l, from);
+    }
+    tg_repo_cache_close(&cache);
+    return status;
+}
+
+static tg_status add_repos(finding *f)
+{
+    tg_folder root;
+    if (tg_folder_root(&root, f->set.hub_cache, false, NULL) != TG_OK)
+        return TG_OK;
+    tg_arena *all = f->arena;
+    char **names = tg_folder_names(&root, all);
+    tg_folder_close(&root);
+    tg_status status = TG_OK;
+    for (size_t i = 0; status == TG_OK && names && names[i]; i++) {
+        f->arena = tg_arena_create(f->err); /* what one repository took is given back */
+        const char *repo = f->arena ? tg_repo_of_folder(names[i], f->arena) : NULL;
+        status = !f->arena ? TG_E_RESOURCE : repo ? add_repo(f, repo) : TG_OK;
+        tg_arena_free(f->arena);
+    }
+    f->arena = all;
+    return status;
+}
+
+static tg_status add_urls(finding *f, const tg_folder *folder, int depth)
+{
+    char **names = tg_folder_names(folder, f->arena);
+    tg_status status = TG_OK;
+    for (size_t i = 0; status == TG_OK && names && names[i]; i++) {
+        struct stat st;
+        tg_folder below;
+        tg_url_record record;
+        if (depth < DEPTH_MAX && tg_folder_open(&below, folder, names[i], false, NULL) == TG_OK) {
+            status = add_urls(f, &below, depth + 1);
+            tg_folder_close(&below);
+        } else if (tg_folder_stat(folder, names[i], &st) && tg_url_record_read(folder, names[i], &record)) {
+            tg_cached_model *m = add_model(f);
+            if (!m)
+                return TG_E_RESOURCE;
+            *m = (tg_cached_model){.name = strdup(record.url), .path = tg_path_join(folder->path, names[i], f->err),
+                                   .size = record.size, .used_at = st.st_atime};
+            status = check_model(f, m);
+        }
+    }
+    return status;
+}
+
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(((const tg_cached_model *)a)->name, ((const tg_cached_model *)b)->name);
+}
+
+tg_status tg_cache_list(tg_cached_model **models, size_t *n, tg_error *err)
+{
+    finding f = {.arena = tg_arena_create(err), .err = err};
+    tg_status status = f.arena ? tg_settings_read(&f.set, true, f.arena, err) : TG_E_RESOURCE;
+    if (status == TG_OK)
+        status = add_repos(&f);
+    tg_folder urls = TG_FOLDER_NONE;
+    if (status == TG_OK && tg_folder_root(&urls, f.set.url_cache, false, NULL) == TG_OK)
+        status = add_urls(&f, &urls, 0);
+    tg_folder_close(&urls);
+    tg_arena_free(f.arena);
+    if (status == TG_OK && f.n)
+        qsort(f.models, f.n, sizeof *f.models, by_name);
+    *models = status == TG_OK ? f.models : NULL;
+    *n = status == TG_OK ? f.n : 0;
+    if (status != TG_OK)
+        tg_cache_free(f.models, f.n);
+    return status;
+}
+
+void tg_cache_free(tg_cached_model *models, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        tg_free(models[i].name);
+        tg_free(models[i].alias);
+        tg_free(models[i].path);
+        tg_free(models[i].license);
+        tg_free(models[i].commit);
+    }
+    tg_free(models);
+}
+
+/* ---- finding ------------------------------------------------------------------------------- */
+
+static char *find_url(const finding *f, const tg_name *name)
+{
+    const char *place, *shown, *last;
+    tg_folder root, folder = TG_FOLDER_NONE;
+    tg_url_record record;
+    char *path = NULL;
+    if (tg_url_place(name->url, &place, &shown, f->arena, f->err) != TG_OK ||
+        tg_folder_root(&root, f->set.url_cache, false, NULL) != TG_OK)
+        return NULL;
+    if (tg_folder_open_for(&folder, &root, place, false, &last, NULL) == TG_OK &&
+        tg_url_record_read(&folder, last, &record) && strcmp(record.url, shown) == 0)
+        path = tg_path_join(folder.path, last, f->err);
+    tg_folder_close(&folder);
+    tg_folder_close(&root);
+    return path;
+}
+
+static char *find_repo(const finding *f, const tg_name *name)
+{
+    tg_repo_cache cache;
+    tg_wish wish = {.quant = name->quant, .files = &name->file, .n_files = name->file != NULL};
+    char *path = NULL;
+    if (tg_repo_cache_open(&cache, f->set.hub_cache, name->repo, false, NULL) != TG_OK)
+        return NULL;
+    const char **commits = tg_snapshots(&cache, f->arena);
+    for (size_t i = 0; !path && commits && commits[i]; i++) {
+        tg_listing l = {.repo = name->repo};
+        tg_choice choice;
+        const char *below = tg_arena_format(f->arena, NULL, "%s/snapshots/%s", cache.folder.path, commits[i]);
+        if (below && tg_snapshot_list(&cache, commits[i], &l, f->arena, NULL) == TG_OK &&
+            tg_choose(&l, &wish, &choice, f->arena, NULL) == TG_OK &&
+            tg_choice_check(&l, &choice, below, NULL) == TG_OK && tg_choice_check_tokenizer(&l, &choice, NULL) == TG_OK)
+            path = choice.model == TG_NO_FILE ? strdup(below) : tg_path_join(below, l.files[choice.model].path, NULL);
+    }
+    tg_repo_cache_close(&cache);
+    return path;
+}
+
+char *tg_cache_find(const char *what, tg_error *err)
+{
+    tg_error own;
+    finding f = {.arena = tg_arena_create(err), .err = err ? err : &own};
+    *f.err = (tg_error){0};
+    tg_name name;
+    char *path = NULL;
+    if (f.arena && tg_settings_read(&f.set, true, f.arena, f.err) == TG_OK &&
+        tg_name_parse(&name, what, f.set.endpoint, f.arena, f.err) == TG_OK)
+        path = name.url ? find_url(&f, &name) : find_repo(&f, &name);
+    tg_arena_free(f.arena);
+    return path;
+}

@@ -1,0 +1,242 @@
+/* remove.c - tg_cache_remove: the files of a model, and what only they needed. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "fetch/choose.h"
+#include "fetch/hub_cache.h"
+#include "fetch/names.h"
+#include "fetch/settings.h"
+#include "fetch/url_cache.h"
+
+typedef struct removal {
+    tg_settings set;
+    tg_arena *arena;
+    tg_error *err;
+    uint64_t freed;
+} removal;
+
+static tg_status none(const char *what, tg_error *err)
+{
+    tg_quoted q;
+    return tg_fail(err, TG_E_IO, NULL, "there is no model %s on this machine", tg_quote_str(&q, what));
+}
+
+/* Removes folders from `path` up as long as they are empty. */
+static void prune(const tg_folder *root, const char *path)
+{
+    char copy[2048];
+    snprintf(copy, sizeof copy, "%s", path);
+    for (char *slash; (slash = strrchr(copy, '/'));) {
+        *slash = 0;
+        const char *name;
+        tg_folder above;
+        bool empty = tg_folder_open_for(&above, root, copy, false, &name, NULL) == TG_OK &&
+                     unlinkat(above.fd, name, AT_REMOVEDIR) == 0;
+        tg_folder_close(&above);
+        if (!empty)
+            return;
+    }
+}
+
+/* ---- URLs ---------------------------------------------------------------------------------- */
+
+static tg_status remove_url(removal *r, const char *url)
+{
+    const char *place, *shown, *name;
+    tg_folder root, folder = TG_FOLDER_NONE;
+    tg_url_record record;
+    char note[256];
+    tg_status status = tg_url_place(url, &place, &shown, r->arena, r->err);
+    if (status != TG_OK)
+        return status;
+    if (tg_folder_root(&root, r->set.url_cache, false, NULL) != TG_OK)
+        return none(shown, r->err);
+    if (tg_folder_open_for(&folder, &root, place, false, &name, NULL) == TG_OK &&
+        tg_url_record_read(&folder, name, &record)) {
+        tg_url_record_name(name, note);
+        status = tg_folder_remove(&folder, name, &r->freed, r->err);
+        if (status == TG_OK)
+            status = tg_folder_remove(&folder, note, &r->freed, r->err);
+        prune(&root, place);
+    } else {
+        status = none(shown, r->err);
+    }
+    tg_folder_close(&folder);
+    tg_folder_close(&root);
+    return status;
+}
+
+/* ---- repositories -------------------------------------------------------------------------- */
+
+/* A repository's snapshots, and what is to go. */
+typedef struct plan {
+    tg_repo_cache cache;
+    const char **commits;
+    tg_listing *listings;
+    bool **goes; /* [snapshot][file] */
+    size_t n, n_goes;
+} plan;
+
+static tg_status read_snapshots(removal *r, plan *p, const char *repo)
+{
+    p->commits = tg_snapshots(&p->cache, r->arena);
+    while (p->commits && p->commits[p->n])
+        p->n++;
+    p->listings = tg_arena_alloc(r->arena, p->n, sizeof *p->listings, "a cache", r->err);
+    p->goes = tg_arena_alloc(r->arena, p->n, sizeof *p->goes, "a cache", r->err);
+    tg_status status = p->listings && p->goes ? TG_OK : TG_E_RESOURCE;
+    for (size_t i = 0; status == TG_OK && i < p->n; i++) {
+        p->listings[i].repo = repo;
+        status = tg_snapshot_list(&p->cache, p->commits[i], &p->listings[i], r->arena, r->err);
+        p->goes[i] = tg_arena_alloc(r->arena, p->listings[i].n, sizeof *p->goes[i], "a cache", r->err);
+        status = p->goes[i] ? status : TG_E_RESOURCE;
+    }
+    return status;
+}
+
+/* The files of the name's model, in all snapshots. REPO alone is the folder's model, if there is one, and leaves the
+ * GGUFs; else all that there is. */
+static void choose_files(removal *r, plan *p, const tg_name *name)
+{
+    tg_wish wish = {.quant = name->quant, .files = &name->file, .n_files = name->file != NULL};
+    bool all = !name->quant && !name->file, folder = false;
+    tg_choice choice;
+    for (size_t i = 0; all && i < p->n; i++)
+        folder |= tg_choose_folder(&p->listings[i], &choice, r->arena, NULL) == TG_OK;
+    for (size_t i = 0; i < p->n; i++) {
+        const tg_listing *l = &p->listings[i];
+        bool chosen = !all && tg_choose(l, &wish, &choice, r->arena, NULL) == TG_OK;
+        for (size_t k = 0; chosen && k < choice.n; k++)
+            p->goes[i][choice.files[k]] = true;
+        for (size_t k = 0; all && k < l->n; k++)
+            p->goes[i][k] = !folder || !strstr(l->files[k].path, ".gguf");
+        for (size_t k = 0; k < l->n; k++)
+            p->n_goes += p->goes[i][k];
+    }
+}
+
+static bool is_kept(const plan *p, const char *etag)
+{
+    for (size_t i = 0; i < p->n; i++)
+        for (size_t k = 0; k < p->listings[i].n; k++)
+            if (!p->goes[i][k] && p->listings[i].files[k].etag && strcmp(p->listings[i].files[k].etag, etag) == 0)
+                return true;
+    return false;
+}
+
+/* Nothing but cards and licences is left: the repository's folder can go, with parts of fetches and all. */
+static bool is_whole_repo(const plan *p)
+{
+    for (size_t i = 0; i < p->n; i++)
+        for (size_t k = 0; k < p->listings[i].n; k++) {
+            const char *path = p->listings[i].files[k].path;
+            if (!p->goes[i][k] && strcmp(path, "README.md") != 0 && strncmp(path, "LICENSE", 7) != 0 &&
+                strcmp(path, ".gitattributes") != 0)
+                return false;
+        }
+    return true;
+}
+
+/* Refs to a snapshot that is gone would lead nowhere. */
+static tg_status remove_refs(const tg_folder *folder, const char *commit, int depth, tg_arena *arena, tg_error *err)
+{
+    char **names = tg_folder_names(folder, arena);
+    tg_status status = TG_OK;
+    for (size_t i = 0; status == TG_OK && names && names[i]; i++) {
+        size_t n;
+        uint64_t freed;
+        tg_folder below;
+        char *text = tg_folder_read(folder, names[i], 64, &n);
+        if (text && strncmp(text, commit, 40) == 0)
+            status = tg_folder_remove(folder, names[i], &freed, err);
+        else if (!text && depth < 4 && tg_folder_open(&below, folder, names[i], false, NULL) == TG_OK) {
+            status = remove_refs(&below, commit, depth + 1, arena, err);
+            tg_folder_close(&below);
+        }
+        tg_free(text);
+    }
+    return status;
+}
+
+static tg_status remove_links(removal *r, const plan *p, size_t i)
+{
+    const tg_listing *l = &p->listings[i];
+    tg_folder snapshots, snapshot = TG_FOLDER_NONE, folder;
+    tg_status status = tg_folder_open(&snapshots, &p->cache.folder, "snapshots", false, r->err);
+    if (status == TG_OK)
+        status = tg_folder_open(&snapshot, &snapshots, l->commit, false, r->err);
+    for (size_t k = 0; status == TG_OK && k < l->n; k++) {
+        const char *name;
+        if (!p->goes[i][k])
+            continue;
+        status = tg_folder_open_for(&folder, &snapshot, l->files[k].path, false, &name, r->err);
+        if (status == TG_OK)
+            status = tg_folder_remove(&folder, name, &r->freed, r->err);
+        tg_folder_close(&folder);
+        prune(&snapshot, l->files[k].path);
+    }
+    tg_folder_close(&snapshot);
+    bool empty = status == TG_OK && unlinkat(snapshots.fd, l->commit, AT_REMOVEDIR) == 0;
+    tg_folder_close(&snapshots);
+    if (empty && tg_folder_open(&folder, &p->cache.folder, "refs", false, NULL) == TG_OK) {
+        status = remove_refs(&folder, l->commit, 0, r->arena, r->err);
+        tg_folder_close(&folder);
+    }
+    return status;
+}
+
+static tg_status remove_blobs(removal *r, const plan *p)
+{
+    tg_folder blobs;
+    tg_status status = tg_folder_open(&blobs, &p->cache.folder, "blobs", false, NULL);
+    if (status != TG_OK)
+        return TG_OK;
+    for (size_t i = 0; i < p->n; i++)
+        for (size_t k = 0; status == TG_OK && k < p->listings[i].n; k++) {
+            const char *etag = p->listings[i].files[k].etag;
+            if (p->goes[i][k] && etag && !is_kept(p, etag))
+                status = tg_folder_remove(&blobs, etag, &r->freed, r->err);
+        }
+    tg_folder_close(&blobs);
+    return status;
+}
+
+static tg_status remove_repo(removal *r, const tg_name *name, const char *what)
+{
+    plan p = {0};
+    if (tg_repo_cache_open(&p.cache, r->set.hub_cache, name->repo, false, NULL) != TG_OK)
+        return none(what, r->err);
+    tg_status status = read_snapshots(r, &p, name->repo);
+    if (status == TG_OK)
+        choose_files(r, &p, name);
+    if (status == TG_OK && p.n_goes == 0)
+        status = none(what, r->err);
+    if (status == TG_OK && is_whole_repo(&p)) {
+        status = tg_folder_remove(&p.cache.root, strrchr(p.cache.folder.path, '/') + 1, &r->freed, r->err);
+    } else {
+        for (size_t i = 0; status == TG_OK && i < p.n; i++)
+            status = remove_links(r, &p, i);
+        if (status == TG_OK)
+            status = remove_blobs(r, &p);
+    }
+    tg_repo_cache_close(&p.cache);
+    return status;
+}
+
+tg_status tg_cache_remove(const char *what, uint64_t *freed, tg_error *err)
+{
+    removal r = {.arena = tg_arena_create(err), .err = err};
+    tg_name name;
+    tg_status status = r.arena ? tg_settings_read(&r.set, true, r.arena, err) : TG_E_RESOURCE;
+    if (status == TG_OK)
+        status = tg_name_parse(&name, what, r.set.endpoint, r.arena, err);
+    if (status == TG_OK)
+        status = name.url ? remove_url(&r, name.url) : remove_repo(&r, &name, what);
+    tg_arena_free(r.arena);
+    if (freed)
+        *freed = r.freed;
+    return status;
+}
