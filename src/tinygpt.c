@@ -30,8 +30,11 @@ struct tg_model {
 /* ---- models ---------------------------------------------------------------------------------------- */
 
 /* For inspection what cannot be used is no error: it is left out. */
-static tg_status load_parts(tg_model *m, bool meta_only, tg_error *err)
+static tg_status load_parts(tg_model *m, unsigned flags, tg_error *err)
 {
+    bool meta_only = flags & TG_LOAD_META_ONLY;
+    if (flags & TG_LOAD_TOKENIZER)
+        return tg_tokenizer_load(&m->tokenizer, m->container, TG_MAX_VOCAB, err);
     tg_status status = tg_config_load(m->container, &m->weights.arch, &m->architecture, &m->weights.config,
                                       err);
     if (status == TG_OK)
@@ -59,9 +62,8 @@ tg_status tg_model_load(tg_model **model, const char *path, unsigned flags, tg_e
     tg_status status = m->arena ? tg_container_open(&m->container, path, flags & TG_LOAD_NO_MMAP, err)
                                 : TG_E_RESOURCE;
     tg_error inner = {0};
-    bool meta_only = flags & TG_LOAD_META_ONLY;
     if (status == TG_OK)
-        status = load_parts(m, meta_only, meta_only ? &inner : err);
+        status = load_parts(m, flags, flags & TG_LOAD_META_ONLY ? &inner : err);
     if (status != TG_OK) {
         tg_model_free(m);
         return status;

@@ -57,6 +57,7 @@ enum {
     TG_LOAD_NO_MMAP = 1 << 0,   /* read the file into memory: immune to changes under a mapping */
     TG_LOAD_META_ONLY = 1 << 1, /* container and configuration alone, for inspection: a model whose
                                    architecture is unknown still opens; it cannot be evaluated */
+    TG_LOAD_TOKENIZER = 1 << 2, /* the tokenizer alone, whatever the model is: texts and tokens, no more */
 };
 
 /* Opens a GGUF file or a Hugging Face folder (config.json, *.safetensors, tokenizer files). */

@@ -102,7 +102,7 @@ int tg_cmd_tokenize(const tg_options *opt, tg_error *err)
     if (!opt->decode)
         status = tg_prompt_check(opt, err);
     if (!status)
-        status = tg_engine_load(&model, NULL, opt, 0, err);
+        status = tg_engine_load(&model, NULL, opt, TG_LOAD_TOKENIZER, err);
     if (!status)
         status = tg_output_open(&out, NULL, err);
     if (!status)

@@ -31,6 +31,10 @@ static void characters_in_parts(void **state)
     push(&s, "\x80\xe4", "\xf0\x9f\x98\x80");
     push(&s, "\xb8", "");
     push(&s, "\x80", "\xe4\xb8\x80");
+    /* U10: GPT-2's tokens 8582, 99 and 247 */
+    push(&s, "\xf0\x9f", "");
+    push(&s, "\xa6", "");
+    push(&s, "\x99", "\xf0\x9f\xa6\x99");
     push(&s, "\xe4\xb8", "");
     assert_int_equal(tg_stream_flush(&s, out), 2);
     assert_memory_equal(out, "\xe4\xb8", 2);
