@@ -56,7 +56,9 @@ NOT_NET := $(if $(filter-out 0,$(WITH_CURL)),src/fetch/no_net.c,$(NET_SRC))
 LIB_SRC := $(filter-out $(BODIES) $(CLI_SRC) $(NOT_NET),$(wildcard src/*.c src/*/*.c))
 LIB_OBJ := $(LIB_SRC:%.c=$(BUILD)/%.o) $(foreach l,$(LEVELS),$(BODIES:%.c=$(BUILD)/%.$(l).o))
 CLI_OBJ := $(CLI_SRC:%.c=$(BUILD)/%.o)
-TEST_SRC := $(wildcard tests/*/test_*.c)
+NET_TESTS := tests/fetch/test_net%.c tests/fetch/test_digest.c
+TEST_SRC := $(filter-out $(if $(filter 0,$(WITH_CURL)),$(NET_TESTS)),$(wildcard tests/*/test_*.c))
+HELPERS := $(BUILD)/tests/support/syscalls.so $(if $(filter-out 0,$(WITH_CURL)),$(BUILD)/tests/fetch/driver)
 TESTS   := $(TEST_SRC:%.c=$(BUILD)/%)
 CLI_TESTS := $(sort $(wildcard tests/cli/*.sh))
 
@@ -115,6 +117,11 @@ $(BUILD)/tests/%: tests/%.c $(LIB)
 	@mkdir -p $(@D)
 	$(LINK) -Itests -o $@ $< $(LIB) -lcmocka $(LIBS)
 
+# Preloaded into the program under test.
+$(BUILD)/tests/support/%.so: tests/support/%.c $(BUILD)/flags
+	@mkdir -p $(@D)
+	$(CC) $(BASE) $(WARN) -O2 -fPIC -shared -o $@ $< -ldl
+
 # Tests of the command line see its parts, all but main.
 CLI_PARTS := $(filter-out %/main.o,$(CLI_OBJ))
 $(BUILD)/tests/cli/%: tests/cli/%.c $(CLI_PARTS) $(LIB)
@@ -123,8 +130,8 @@ $(BUILD)/tests/cli/%: tests/cli/%.c $(CLI_PARTS) $(LIB)
 
 # ---- tests ---------------------------------------------------------------------------------------
 
-check: $(TESTS) tinygpt $(NO_CURL) check-layers $(BUILD)/tools/attention-bench ## every test that needs neither network nor weights
-	@TINYGPT_NO_CURL=$(NO_CURL) tests/run $(TESTS) -- $(CLI_TESTS)
+check: $(TESTS) $(HELPERS) tinygpt $(NO_CURL) check-layers $(BUILD)/tools/attention-bench ## every test that needs neither network nor weights
+	@BUILD=$(BUILD) TINYGPT_NO_CURL=$(NO_CURL) tests/run $(TESTS) -- $(CLI_TESTS)
 
 check-layers: ## does the code respect the include table of the layers?
 	@tools/check-layers

@@ -184,14 +184,15 @@ static tg_status take_ended(tg_net *net, tg_error *err)
     return TG_OK;
 }
 
-/* Lets waiting jobs begin where there is room, and working ones work. */
-static tg_status step_all(tg_job **jobs, size_t n, size_t *n_left, bool *busy, tg_error *err)
+/* Lets waiting jobs begin where there is room, and working ones work. *idle is how many milliseconds nothing will
+ * have to be done, at most, unless a connection says so. */
+static tg_status step_all(tg_job **jobs, size_t n, size_t *n_left, int *idle, tg_error *err)
 {
     size_t active = 0;
     tg_status status = TG_OK;
     double now = tg_net_now();
     *n_left = 0;
-    *busy = false;
+    *idle = POLL_MS;
     for (size_t i = 0; i < n; i++)
         active += jobs[i]->state == TG_JOB_WORKING || jobs[i]->state == TG_JOB_RUNNING;
     for (size_t i = 0; i < n && status == TG_OK; i++) {
@@ -202,7 +203,10 @@ static tg_status step_all(tg_job **jobs, size_t n, size_t *n_left, bool *busy, t
         }
         if (job->state == TG_JOB_WORKING)
             status = step(job, err);
-        *busy = *busy || job->state == TG_JOB_WORKING;
+        if (job->state == TG_JOB_WORKING)
+            *idle = 0;
+        if (job->state == TG_JOB_WAITING && job->due > now && (job->due - now) * 1e3 < *idle)
+            *idle = (int)((job->due - now) * 1e3) + 1;
         *n_left += job->state != TG_JOB_DONE;
     }
     return status;
@@ -216,12 +220,12 @@ tg_status tg_jobs_run(tg_net *net, tg_job **jobs, size_t n, tg_error *err)
     net->stopped = false;
     for (;;) {
         size_t n_left;
-        int running;
-        bool busy;
-        tg_status status = step_all(jobs, n, &n_left, &busy, err);
+        int running, idle;
+        tg_status status = step_all(jobs, n, &n_left, &idle, err);
         if (status == TG_OK && n_left == 0)
             return TG_OK;
-        if (status == TG_OK && curl_multi_perform(net->multi, &running) != CURLM_OK)
+        if (status == TG_OK && (curl_multi_poll(net->multi, NULL, 0, idle, NULL) != CURLM_OK ||
+                                curl_multi_perform(net->multi, &running) != CURLM_OK))
             status = tg_fail(err, TG_E_RESOURCE, NULL, "libcurl cannot go on");
         if (status == TG_OK && tg_net_tick(net))
             status = take_ended(net, err);
@@ -229,7 +233,6 @@ tg_status tg_jobs_run(tg_net *net, tg_job **jobs, size_t n, tg_error *err)
             return tg_fail(err, TG_E_STOPPED, NULL, "stopped");
         if (status != TG_OK)
             return status;
-        curl_multi_poll(net->multi, NULL, 0, busy ? 0 : POLL_MS, NULL);
     }
 }
 

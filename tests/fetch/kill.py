@@ -1,0 +1,160 @@
+"""Downloads that are killed, at random moments and around every call of the system that touches their files, and
+calls that fail: after each, the file is whole or not there, and the next run brings it, right, and nothing else.
+
+KILLS is the number of random moments; when it is given, all calls meet all failures."""
+import concurrent.futures
+import hashlib
+import os
+import pathlib
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))
+import hub_server  # noqa: E402
+
+BUILD = pathlib.Path(os.environ.get("BUILD", "build/release")).resolve()
+DRIVER, SHIM = BUILD / "tests/fetch/driver", BUILD / "tests/support/syscalls.so"
+NAME = "model.gguf"
+
+
+class Place:
+    """One file of a hub, and folders to fetch it into."""
+
+    def __init__(self, root, size):
+        self.root, self.data = root, random.Random(size).randbytes(size)
+        (root / "hub").mkdir(parents=True)
+        self.hub = hub_server.Hub(root / "hub")
+        self.hub.repo("o/n", {NAME: self.data})
+        self.args = [f"{self.hub.url['hub']}/o/n/resolve/main/{NAME}", NAME, str(size),
+                     hashlib.sha256(self.data).hexdigest()]
+        self.n = 0
+
+    def folder(self, like=None):
+        self.n += 1
+        folder = self.root / f"in.{self.n}"
+        if like:
+            shutil.copytree(like, folder)
+        else:
+            folder.mkdir()
+        return folder
+
+    def start(self, folder, **env):
+        if env:
+            env = {"LD_PRELOAD": str(SHIM), "SYSCALLS_UNDER": str(folder), "ASAN_OPTIONS": "verify_asan_link_order=0",
+                   **env}
+        return subprocess.Popen([DRIVER, "-e", self.hub.url["hub"], folder, *self.args], stdout=subprocess.PIPE,
+                                stderr=subprocess.PIPE, text=True, env={**os.environ, "TINYGPT_FETCH_PACE": "0.001", **env})
+
+    def run(self, folder, **env):
+        process = self.start(folder, **env)
+        out, err = process.communicate(timeout=60)
+        return process.returncode, out, err
+
+    def calls(self, like=None):
+        """The counted calls of a download from `like` on, each as (name, path)."""
+        folder, log = self.folder(like), self.root / f"log.{self.n}"
+        status, _, err = self.run(folder, SYSCALLS_LOG=str(log))
+        assert status == 0, err
+        return [line.split(" ", 2)[1:] for line in log.read_text().splitlines()]
+
+    def check(self, folder, what):
+        """Whole or not there; parts are private. Then the next run."""
+        target = folder / NAME
+        assert not target.exists() or target.read_bytes() == self.data, f"{what}: a bad file"
+        for part in folder.glob(".*.part"):
+            assert part.stat().st_size <= len(self.data), f"{what}: {part}"
+        status, out, err = self.run(folder)
+        assert status == 0, f"{what}: the next run: {status} {err}"
+        assert target.read_bytes() == self.data, f"{what}: the next run brings a bad file"
+        assert os.listdir(folder) == [NAME], f"{what}: the next run leaves {os.listdir(folder)}"
+        shutil.rmtree(folder)
+        return out
+
+
+def every_call(place, like, act, expect):
+    """Something is done to each call in turn; `expect` judges the name of the call, status and stderr."""
+    calls = place.calls(like)
+    assert {"fsync", "renameat2", "unlinkat"} <= {name for name, _ in calls}, calls
+
+    def one(i):
+        name, what = calls[i][0], f"{act} at call {i + 1} of {len(calls)}, {calls[i][0]}"
+        folder = place.folder(like)
+        status, _, err = place.run(folder, SYSCALLS_AT=str(i + 1), SYSCALLS_DO=act)
+        expect(what, name, status, err, folder)
+        place.check(folder, what)
+
+    with concurrent.futures.ThreadPoolExecutor(8) as pool:
+        list(pool.map(one, range(len(calls))))
+    return len(calls)
+
+
+def killed(what, name, status, err, folder):
+    assert status == -signal.SIGKILL, f"{what}: status {status}, {err}"
+
+
+def survived(what, name, status, err, folder):
+    assert status in (0, 6, 7, 9), f"{what}: status {status}, {err}"
+    lines = [line for line in err.splitlines() if not line.startswith(("note: ", "warning: "))]
+    assert len(lines) == (status != 0) and all(line.startswith("error: ") for line in lines), f"{what}: {err}"
+
+
+def full_disk(what, name, status, err, folder):
+    survived(what, name, status, err, folder)
+    if name in ("pwrite", "fallocate") and status != 0:
+        assert status == 7, f"{what}: {status} {err}"
+
+
+def random_kills(place, n):
+    """Kills between the start and the end of a download that takes about a quarter of a second."""
+    place.hub.on("GET", "/cdn/*", hub_server.slow(4 * len(place.data)))
+    rng, resumed, left = random.Random(37), 0, 0
+
+    def one(i, moment):
+        folder = place.folder()
+        process = place.start(folder)
+        time.sleep(moment)
+        process.kill()
+        process.communicate()
+        left = any(folder.iterdir())
+        return left, int(place.check(folder, f"killed after {moment:.4f} s").split()[3]) > 0
+
+    with concurrent.futures.ThreadPoolExecutor(8) as pool:
+        for had, went_on in pool.map(one, range(n), [rng.uniform(0, 0.45) for _ in range(n)]):
+            left, resumed = left + had, resumed + went_on
+    assert resumed > n // 12, f"only {resumed} of {n} went on with what was there"
+    return resumed
+
+
+# What is done to each call, and whether in a download from the beginning, and in one that goes on. Killed after a
+# call is killed before the next one, but for the last.
+FULL = "KILLS" in os.environ
+PLAN = [("kill-before", killed, True, True), ("kill-after", killed, False, False), ("ENOSPC", full_disk, False, True),
+        ("EIO", survived, False, True), ("EINTR", survived, True, False), ("short", survived, True, False)]
+
+
+def main():
+    root = pathlib.Path(tempfile.mkdtemp())
+    try:
+        place = Place(root / "a", 600_000)
+        half = place.folder()
+        status, _, err = place.run(half, SYSCALLS_ONLY="pwrite", SYSCALLS_AT="3", SYSCALLS_DO="ENOSPC")
+        assert status == 7 and "No space left" in err, (status, err)
+        assert any(p.suffix == ".part" for p in half.iterdir()), "a full disk keeps the part"
+        for act, expect, fresh, resumed in PLAN:
+            for like in [None] * (fresh or FULL) + [half] * (resumed or FULL):
+                print(f"{act}: {every_call(place, like, act, expect)} calls")
+        place.hub.close()
+        n = int(os.environ.get("KILLS", "12"))
+        place = Place(root / "b", 3_000_000)
+        print(f"{n} random kills, {random_kills(place, n)} resumed")
+        place.hub.close()
+    finally:
+        shutil.rmtree(root)
+
+
+main()
