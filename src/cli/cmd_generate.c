@@ -1,180 +1,306 @@
-/* cmd_generate.c - a prompt is evaluated, then one token at a time is drawn, shown and evaluated.
- */
-#include <stdio.h>
+/* cmd_generate.c - a prompt, or one a line, continued by a generator; what is told of it in the end. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "cli/engine.h"
+#include "cli/job_line.h"
 #include "cli/prompt.h"
-#include "cli/request.h"
 #include "cli/signals.h"
 
+enum { WINDOW = 4 }; /* prompts that are held, for each that may run: those behind a long one wait to be written */
+
 typedef struct generation {
-    tg_options *opt;
+    tg_options opt;
     tg_model *model;
     tg_session *session;
     tg_generator *generator;
-    tg_prompt prompt;
-    int32_t *encoded;   /* its tokens */
-    int32_t begin;      /* what an empty one starts from */
-    const int32_t *ids; /* [n_prompt], either of the two */
-    size_t n_prompt;
-    int n_ctx;
     tg_output *out;
+    int n_ctx; /* positions of a text */
 
-    int n_generated;
-    tg_finish finish;
-    double begun, prompt_seconds, decode_seconds;
+    tg_job_lines in; /* of --each-line */
+    bool ended;      /* there are no more prompts */
+    tg_job **job;    /* [window] a ring: n_jobs from `first` on, of which n_begun have all their texts begun */
+    int window, first, n_jobs, n_begun;
+
+    uint64_t n_prompt, n_generated, n_decoded; /* tokens; decoded: in steps that read no prompt */
+    double prompt_seconds, decode_seconds;     /* of steps that read prompts, and of the others */
+    size_t n_failed, n_written;
+    tg_error failure; /* the first */
+    bool context_full;
 } generation;
 
-/* ---- preparing --------------------------------------------------------------------------------
- */
+/* ---- preparing -------------------------------------------------------------------------------------- */
 
-/* An empty prompt starts from a token that the model knows as a beginning. */
-static int start_empty(generation *g, const tg_tokenizer_info *tok, tg_error *err)
+static int check(const tg_options *opt, tg_error *err)
 {
-    g->begin = tok->bos >= 0 ? tok->bos : tok->eos;
-    if (g->begin < 0)
-        return tg_cli_fail(err, TG_E_USAGE,
-                           "the prompt is empty, and the model has no token to begin a text with");
-    g->ids = &g->begin;
-    g->n_prompt = 1;
+    if (opt->json && (opt->jsonl || opt->each_line))
+        return tg_cli_fail(err, TG_E_USAGE, "--json writes one object: of several prompts --jsonl does");
+    if (opt->n_logprobs >= 0 && !opt->json && !opt->jsonl)
+        return tg_cli_fail(err, TG_E_USAGE, "--logprobs needs --json or --jsonl to write them");
+    if (!opt->each_line)
+        return tg_prompt_check(opt, err);
+    if (opt->operand || opt->prompt || opt->no_stdin)
+        return tg_cli_fail(err, TG_E_USAGE, "with --each-line the prompts are the lines of stdin, or of -f FILE");
     return TG_OK;
 }
 
-static int read_prompt(generation *g, tg_error *err)
+/* The one prompt of the options. */
+static int make_job(generation *g, tg_job **job, tg_error *err)
 {
-    tg_tokenizer_info tok;
-    tg_model_get_tokenizer(g->model, &tok);
-    int status = tg_engine_encode(&g->encoded, &g->n_prompt, &g->prompt, g->model, g->opt,
-                                  tg_engine_max_text(g->model, g->opt), err);
+    tg_prompt prompt;
+    int status = tg_prompt_read(&prompt, &g->opt, tg_engine_max_text(g->model, &g->opt), err);
     if (status)
         return status;
-    g->ids = g->encoded;
-    /* The model's policy may end every text; this one is to be continued. */
-    if (tok.add_eos && !g->opt->no_bos && g->n_prompt > 0 && g->ids[g->n_prompt - 1] == tok.eos)
-        g->n_prompt--;
-    return g->n_prompt > 0 ? TG_OK : start_empty(g, &tok, err);
+    status = tg_job_create(job, g->model, &g->opt, err);
+    if (!status)
+        status = tg_job_prepare(*job, prompt.bytes ? prompt.bytes : "", prompt.n, err);
+    if (!status && g->opt.n_best == 1 && !g->opt.json && !g->opt.jsonl)
+        (*job)->stream = g->out;
+    tg_prompt_free(&prompt);
+    return status;
+}
+
+/* A cache for one prompt and its texts. */
+static int prepare_one(generation *g, tg_error *err)
+{
+    int n_seq = g->opt.n_best < g->opt.n_parallel ? g->opt.n_best : g->opt.n_parallel;
+    int status = make_job(g, &g->job[0], err);
+    g->n_jobs = g->job[0] != NULL;
+    g->ended = true;
+    if (!status)
+        status = tg_engine_context(&g->n_ctx, g->model, &g->opt, g->job[0]->n_ids, g->opt.n_max, err);
+    return status ? status : tg_engine_sessions(&g->session, g->model, &g->opt, g->n_ctx, n_seq, n_seq * g->n_ctx, err);
+}
+
+/* A cache for prompts that are not known yet: for any one of them, and for as many as may run if they are short. */
+static int prepare_lines(generation *g, tg_error *err)
+{
+    enum { SHORT = 256 };
+    int status = tg_lines_open(&g->in.lines, g->opt.file, tg_engine_max_text(g->model, &g->opt), err);
+    if (!status)
+        status = tg_engine_context(&g->n_ctx, g->model, &g->opt, 0, -1, err);
+    if (status)
+        return status;
+    int n_each = g->opt.n_max < 0 || g->opt.n_max > g->n_ctx - SHORT ? g->n_ctx : SHORT + g->opt.n_max;
+    int n_all = g->opt.n_parallel * n_each > g->n_ctx ? g->opt.n_parallel * n_each : g->n_ctx;
+    return tg_engine_sessions(&g->session, g->model, &g->opt, g->n_ctx, g->opt.n_parallel, n_all, err);
 }
 
 static int prepare(generation *g, tg_error *err)
 {
-    int status = tg_prompt_check(g->opt, err);
+    int status = check(&g->opt, err);
     if (!status)
-        status = tg_engine_load(&g->model, NULL, g->opt, 0, err);
+        status = tg_request_seed(&g->opt, err);
     if (!status)
-        status = read_prompt(g, err);
+        status = tg_engine_load(&g->model, NULL, &g->opt, 0, err);
+    g->window = g->opt.each_line ? WINDOW * g->opt.n_parallel : 1;
+    if (!status && !(g->job = calloc((size_t)g->window, sizeof(tg_job *))))
+        status = tg_cli_fail_memory(err, (size_t)g->window * sizeof(tg_job *), "prompts");
     if (!status)
-        status = tg_engine_context(&g->n_ctx, g->model, g->opt, g->n_prompt, g->opt->n_max, err);
-    if (!status)
-        status = tg_engine_session(&g->session, g->model, g->opt, g->n_ctx, err);
+        status = g->opt.each_line ? prepare_lines(g, err) : prepare_one(g, err);
     if (!status)
         status = (int)tg_generator_create(&g->generator, g->model, g->session, err);
     return status;
 }
 
-/* ---- generating -------------------------------------------------------------------------------
- */
+/* ---- running ---------------------------------------------------------------------------------------- */
+
+static tg_job *job_at(const generation *g, int i)
+{
+    return g->job[(g->first + i) % g->window];
+}
 
 static bool stopped(const generation *g)
 {
     return g->out->error || tg_signals_caught();
 }
 
-static bool show(void *arg, const tg_piece *piece)
+static bool has_room(const generation *g)
 {
-    generation *g = arg;
-    if (g->n_generated == 0)
-        g->prompt_seconds = tg_seconds() - g->begun;
-    g->n_generated += piece->id >= 0 && piece->finish != TG_FINISH_END;
-    g->finish = piece->finish;
-    tg_output_text(g->out, piece->text, piece->n_bytes);
-    tg_output_flush(g->out);
-    return !stopped(g);
+    tg_generator_info info;
+    tg_generator_get_info(g->generator, &info);
+    return info.n_active < info.n_slots;
 }
 
-static int add(generation *g, tg_error *err)
+/* Reads another prompt, if there is one and room for it. While others run it is not waited for. */
+static int read_job(generation *g, tg_error *err)
 {
-    tg_request request;
-    tg_request_room room;
-    int status = tg_request_seed(g->opt, err);
-    if (!status)
-        status = tg_request_make(&request, &room, g->opt, err);
-    if (status)
+    tg_generator_info info;
+    tg_generator_get_info(g->generator, &info);
+    if (g->ended || g->n_jobs == g->window || (info.n_active > 0 && !tg_lines_ready(&g->in.lines)))
+        return TG_OK;
+    tg_job *job;
+    int status = tg_job_lines_next(&g->in, &job, g->model, &g->opt, err);
+    g->ended = !job;
+    if (status || !job)
         return status;
-    request.ids = g->ids;
-    request.n_ids = g->n_prompt;
-    request.sink = show;
-    request.arg = g;
-    return (int)tg_generator_add(g->generator, &request, err);
+    if (!job->failure.status && job->n_ids > (size_t)g->n_ctx)
+        tg_cli_fail(&job->failure, TG_E_USAGE, "the prompt has %zu tokens and the context %d positions", job->n_ids,
+                    g->n_ctx);
+    g->job[(g->first + g->n_jobs++) % g->window] = job;
+    return TG_OK;
+}
+
+/* Begins as many texts as there are slots for. */
+static int fill(generation *g, tg_error *err)
+{
+    while (has_room(g) && !stopped(g)) {
+        if (g->n_begun == g->n_jobs) {
+            int status = read_job(g, err);
+            if (status || g->n_begun == g->n_jobs)
+                return status;
+        }
+        tg_job *job = job_at(g, g->n_begun);
+        if (!tg_job_has_begun(job) && tg_job_begin(job, g->generator, &job->failure) && !g->opt.each_line) {
+            *err = job->failure;
+            return (int)err->status;
+        }
+        g->n_begun += tg_job_has_begun(job);
+    }
+    return TG_OK;
+}
+
+static uint64_t n_tokens(const tg_job *job)
+{
+    uint64_t n = 0;
+    for (int i = 0; job->choice && i < job->opt.n_best; i++)
+        n += (uint64_t)job->choice[i].n_tokens;
+    return n;
+}
+
+static void forget(generation *g, tg_job *job)
+{
+    g->n_prompt += job->n_begun > 0 ? job->n_ids : 0;
+    g->n_generated += n_tokens(job);
+    for (int i = 0; job->choice && i < job->opt.n_best; i++)
+        g->context_full = g->context_full || job->choice[i].finish == TG_FINISH_CONTEXT;
+    tg_job_free(job);
+}
+
+/* Writes those that are done, in order. */
+static void write_done(generation *g)
+{
+    for (; g->n_jobs > 0 && tg_job_is_done(job_at(g, 0)); g->n_jobs--, g->n_begun--) {
+        tg_job *job = job_at(g, 0);
+        if (job->failure.status && g->n_failed++ == 0)
+            g->failure = job->failure;
+        if (job->failure.status)
+            tg_say_error("line %zu: %s", job->number, job->failure.message);
+        tg_job_write(job, g->out);
+        forget(g, job);
+        g->first = (g->first + 1) % g->window;
+        g->n_written++;
+    }
+}
+
+static uint64_t drawn(const generation *g)
+{
+    uint64_t n = g->n_generated;
+    for (int i = 0; i < g->n_jobs; i++)
+        n += n_tokens(job_at(g, i));
+    return n;
+}
+
+static void show(const generation *g, tg_progress *progress, const tg_generator_info *info)
+{
+    if (g->opt.each_line)
+        tg_progress_show(progress, "prompts", (int64_t)g->n_written, (int64_t)g->in.number);
+    else if (info->n_reading > 0)
+        tg_progress_show(progress, "prompt tokens", (int64_t)info->n_prompt_done, (int64_t)info->n_prompt);
+    else
+        tg_progress_clear(progress);
+}
+
+static int step(generation *g, tg_progress *progress, tg_error *err)
+{
+    tg_generator_info info;
+    tg_generator_get_info(g->generator, &info);
+    show(g, progress, &info);
+    uint64_t before = drawn(g);
+    double begun = tg_seconds();
+    int status = (int)tg_generator_step(g->generator, err);
+    double seconds = tg_seconds() - begun;
+    g->n_decoded += info.n_reading > 0 ? 0 : drawn(g) - before;
+    *(info.n_reading > 0 ? &g->prompt_seconds : &g->decode_seconds) += seconds;
+    return status;
 }
 
 static int generate(generation *g, tg_error *err)
 {
     tg_progress progress = {0};
-    tg_generator_info info;
-    if (g->opt->echo) {
-        tg_output_text(g->out, g->prompt.bytes, g->prompt.n);
-        tg_output_flush(g->out);
-    }
-    g->begun = tg_seconds();
-    int status = add(g, err);
+    int status = TG_OK;
     while (!status && !stopped(g)) {
-        tg_generator_get_info(g->generator, &info);
-        if (info.n_active == 0)
+        status = fill(g, err);
+        write_done(g);
+        if (g->ended && g->n_jobs == 0)
             break;
-        if (info.n_reading > 0)
-            tg_progress_show(&progress, "prompt tokens", (int64_t)info.n_prompt_done, (int64_t)info.n_prompt);
-        else
-            tg_progress_clear(&progress);
-        status = (int)tg_generator_step(g->generator, err);
+        if (!status && !stopped(g))
+            status = step(g, &progress, err);
+        if (!status)
+            write_done(g);
     }
     tg_progress_clear(&progress);
-    g->decode_seconds = tg_seconds() - g->begun - g->prompt_seconds;
     return status == TG_E_STOPPED && stopped(g) ? TG_OK : status;
 }
 
-/* ---- telling ----------------------------------------------------------------------------------
- */
+/* ---- telling ---------------------------------------------------------------------------------------- */
 
 static double rate(double n, double seconds)
 {
     return n > 0 && seconds > 0 ? n / seconds : 0;
 }
 
+/* The prompt's evaluation yields the first token; those behind it count as decoded. */
 static void tell_stats(const generation *g)
 {
-    /* The prompt's evaluation yields the first token; each later one is an evaluation of its own.
-     */
-    int n_decoded = g->n_generated > 1 ? g->n_generated - 1 : 0;
-    tg_say_line("prompt tokens:    %zu in %.3f s, %.1f tokens/s", g->n_prompt, g->prompt_seconds,
+    tg_generator_info info;
+    tg_generator_get_info(g->generator, &info);
+    tg_say_line("prompt tokens:    %llu in %.3f s, %.1f tokens/s", (unsigned long long)g->n_prompt, g->prompt_seconds,
                 rate((double)g->n_prompt, g->prompt_seconds));
-    tg_say_line("generated tokens: %d in %.3f s, %.1f tokens/s", g->n_generated, g->decode_seconds,
-                rate(n_decoded, g->decode_seconds));
-    tg_say_line("first token:      %.3f s", g->prompt_seconds);
+    if (!g->opt.each_line)
+        tg_say_line("first token:      %.3f s", g->prompt_seconds);
+    tg_say_line("generated tokens: %llu", (unsigned long long)g->n_generated);
+    tg_say_line("decoded tokens:   %llu in %.3f s, %.1f tokens/s", (unsigned long long)g->n_decoded, g->decode_seconds,
+                rate((double)g->n_decoded, g->decode_seconds));
+    if (g->opt.lookup)
+        tg_say_line("guessed tokens:   %llu, %llu of them right", (unsigned long long)info.n_drafted,
+                    (unsigned long long)info.n_accepted);
+    if (info.n_reused > 0)
+        tg_say_line("shared tokens:    %llu of prompts, computed once", (unsigned long long)info.n_reused);
     tg_say_line("peak memory:      %.1f MiB", (double)tg_engine_peak_bytes() / 1048576);
 }
 
-static void tell(const generation *g)
+static void tell(generation *g)
 {
-    if (g->finish == TG_FINISH_CONTEXT)
+    for (; g->n_jobs > 0; g->n_jobs--)
+        forget(g, job_at(g, g->n_jobs - 1));
+    if (g->context_full)
         tg_say_note("context full: %d positions (-c sets it)", g->n_ctx);
     tg_engine_tell_clamped(g->session);
-    if (g->opt->stats)
+    if (g->opt.stats)
         tell_stats(g);
+}
+
+/* Lines that failed were told one by one. */
+static int verdict(const generation *g, tg_error *err)
+{
+    if (g->n_failed == 0)
+        return TG_OK;
+    return tg_cli_fail(err, (int)g->failure.status, "%zu of %zu lines could not be continued", g->n_failed, g->n_written);
 }
 
 int tg_cmd_generate(const tg_options *opt, tg_error *err)
 {
     static tg_output out;
-    tg_options mine = *opt;
-    generation g = {.opt = &mine, .out = &out};
+    generation g = {.opt = *opt, .out = &out};
     int status = prepare(&g, err);
     if (!status)
         status = tg_output_open(&out, NULL, err);
     if (!status) {
+        tg_request_tell_seed(opt, &g.opt);
         tg_signals_watch(g.session);
         status = generate(&g, err);
+        status = status ? status : verdict(&g, err);
         tg_output_text_end(&out);
         status = tg_output_close(&out, status, err);
         if (status != TG_EXIT_PIPE)
@@ -183,8 +309,10 @@ int tg_cmd_generate(const tg_options *opt, tg_error *err)
     }
     tg_generator_free(g.generator);
     tg_session_free(g.session);
-    tg_prompt_free(&g.prompt);
-    tg_free(g.encoded);
+    for (; g.n_jobs > 0; g.n_jobs--)
+        tg_job_free(job_at(&g, g.n_jobs - 1));
+    free(g.job);
+    tg_lines_close(&g.in.lines);
     tg_model_free(g.model);
     return status;
 }

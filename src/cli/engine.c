@@ -78,17 +78,12 @@ size_t tg_engine_max_text(const tg_model *model, const tg_options *opt)
     return (size_t)(n_ctx < CONTEXT_MAX ? n_ctx : CONTEXT_MAX) * TOKEN_BYTES_MAX;
 }
 
-int tg_engine_encode(int32_t **ids, size_t *n, tg_prompt *prompt, const tg_model *model,
-                     const tg_options *opt, size_t max_bytes, tg_error *err)
+int tg_engine_tokens(int32_t **ids, size_t *n, const tg_model *model, const tg_options *opt, const char *text,
+                     size_t n_bytes, tg_error *err)
 {
-    tg_prompt text;
     size_t n_dropped = 0;
-    int status = tg_prompt_read(&text, opt, max_bytes, err);
-    if (status)
-        return status;
     unsigned flags = (opt->no_bos ? 0 : TG_TOK_BOS) | (opt->special ? TG_TOK_SPECIAL : 0);
-    status = (int)tg_tokenize(model, text.bytes ? text.bytes : "", text.n, flags, ids, n,
-                              &n_dropped, err);
+    int status = (int)tg_tokenize(model, text, n_bytes, flags, ids, n, &n_dropped, err);
     if (!status && n_dropped > 0)
         tg_say_warning(
             "%zu byte%s of the text cannot be expressed in the vocabulary and %s left out",
@@ -97,6 +92,17 @@ int tg_engine_encode(int32_t **ids, size_t *n, tg_prompt *prompt, const tg_model
     tg_model_get_tokenizer(model, &tokens);
     if (!status && *n > 1 && (*ids)[0] == tokens.bos && (*ids)[1] == tokens.bos)
         tg_say_warning("the text begins with the token that is put before every text: it is there twice (--no-bos)");
+    return status;
+}
+
+int tg_engine_encode(int32_t **ids, size_t *n, tg_prompt *prompt, const tg_model *model,
+                     const tg_options *opt, size_t max_bytes, tg_error *err)
+{
+    tg_prompt text;
+    int status = tg_prompt_read(&text, opt, max_bytes, err);
+    if (status)
+        return status;
+    status = tg_engine_tokens(ids, n, model, opt, text.bytes ? text.bytes : "", text.n, err);
     if (!status && prompt)
         *prompt = text;
     else
@@ -176,8 +182,16 @@ tg_session_params tg_engine_params(const tg_options *opt, int n_ctx)
 int tg_engine_session(tg_session **session, const tg_model *model, const tg_options *opt, int n_ctx,
                       tg_error *err)
 {
+    return tg_engine_sessions(session, model, opt, n_ctx, 1, n_ctx, err);
+}
+
+int tg_engine_sessions(tg_session **session, const tg_model *model, const tg_options *opt, int n_ctx, int n_seq,
+                       int n_ctx_all, tg_error *err)
+{
     tg_session_params params = tg_engine_params(opt, n_ctx);
     tg_session_info info;
+    params.n_seq_max = n_seq;
+    params.n_ctx = n_ctx_all < CONTEXT_MAX ? n_ctx_all : CONTEXT_MAX;
     if (opt->n_threads > n_cpus())
         tg_say_warning("%d threads on %d processors", opt->n_threads, n_cpus());
     *session = NULL;

@@ -9,8 +9,10 @@
 int tg_engine_load(tg_model **model, const char *path, const tg_options *opt, unsigned flags,
                    tg_error *err);
 
-/* Reads the text of the options and encodes it. *ids (tg_free) holds *n; warns of bytes that the
- * vocabulary cannot express. `prompt`, when not NULL, receives the text itself (tg_prompt_free). */
+/* Encodes a text as the options say. *ids (tg_free) holds *n; warns of bytes that the vocabulary cannot express. */
+int tg_engine_tokens(int32_t **ids, size_t *n, const tg_model *model, const tg_options *opt, const char *text,
+                     size_t n_bytes, tg_error *err);
+/* The same of the text that the options tell of, which `prompt`, when not NULL, receives (tg_prompt_free). */
 struct tg_prompt;
 int tg_engine_encode(int32_t **ids, size_t *n, struct tg_prompt *prompt, const tg_model *model,
                      const tg_options *opt, size_t max_bytes, tg_error *err);
@@ -27,6 +29,9 @@ int tg_engine_context(int *n_ctx, const tg_model *model, const tg_options *opt, 
 tg_session_params tg_engine_params(const tg_options *opt, int n_ctx);
 int tg_engine_session(tg_session **session, const tg_model *model, const tg_options *opt, int n_ctx,
                       tg_error *err);
+/* The same for n_seq sequences of n_ctx positions, n_ctx_all together. */
+int tg_engine_sessions(tg_session **session, const tg_model *model, const tg_options *opt, int n_ctx, int n_seq,
+                       int n_ctx_all, tg_error *err);
 
 /* Warns when the cache could not hold values as they were. */
 void tg_engine_tell_clamped(const tg_session *session);

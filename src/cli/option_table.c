@@ -71,6 +71,14 @@ const tg_option tg_option_table[] = {
      "guess tokens from what came after the same words before, and verify many at once: the same text, "
      "sooner where it repeats its prompt"},
     {"draft", 0, GEN, INT(n_draft, "N", 1, 32, "8"), "tokens that --lookup guesses at most"},
+    {"each-line", 0, GEN, FLAG(each_line),
+     "each line of FILE or stdin is a prompt, text or an object {\"prompt\": ...} with OpenAI's other fields; they are "
+     "continued together, and written in order: a line each, with \\n for newlines, or by --jsonl"},
+    {"n-best", 0, GEN, INT(n_best, "N", 1, 1024, "1"), "texts for each prompt; without JSON each is a line"},
+    {"parallel", 0, GEN, INT(n_parallel, "N", 1, 256, "16"), "texts that are continued together at most"},
+    {"logprobs", 0, GEN, INT(n_logprobs, "N", -1, 1000, "-1"),
+     "JSON tells the log-probabilities of each token, and of the N likeliest in its place; -1: none"},
+    {"jsonl", 0, GEN, FLAG(jsonl), "write an object for each prompt, on a line"},
     {"echo", 0, GEN, FLAG(echo), "write the prompt before the text"},
     {"stats", 0, GEN, FLAG(stats), "tell counts, speeds and peak memory on stderr at the end"},
 
@@ -92,7 +100,7 @@ const tg_option tg_option_table[] = {
     {"no-bos", 0, GEN | TOK | LOG | PPL | SCO, FLAG(no_bos), "add no begin-of-text token"},
 
     {"tensors", 0, INS, FLAG(tensors), "list the tensors too"},
-    {"json", 0, TOK | INS | PPL | PUL, FLAG(json), "write JSON"},
+    {"json", 0, GEN | TOK | INS | PPL | PUL, FLAG(json), "write JSON"},
 
     {"n-prompt", 'p', BEN, LIST(n_prompts, 0, 1048576, "512"),
      "tokens of a prompt to evaluate; 0: no such test. A list is 1,2,8, with ranges 1-8, 1-9+2 or "

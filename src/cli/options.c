@@ -94,8 +94,7 @@ static bool append_text(tg_texts *texts, const char *text)
     return true;
 }
 
-/* Stores a value; false when the option does not take it. */
-static bool set(tg_options *opt, const tg_option *o, const char *text)
+bool tg_option_set(tg_options *opt, const tg_option *o, const char *text)
 {
     void *field = (char *)opt + o->field;
     int64_t number;
@@ -136,7 +135,7 @@ static void set_presets(tg_options *opt, unsigned command)
         if (!(o->commands & command))
             continue;
         if (o->preset)
-            set(opt, o, o->preset);
+            tg_option_set(opt, o, o->preset);
         else if (o->kind == TG_OPTION_CHOICE)
             *(int *)field = -1;
         if (o->kind == TG_OPTION_LIST || o->kind == TG_OPTION_CHOICES)
@@ -288,7 +287,7 @@ int tg_options_parse(tg_options *opt, const tg_command *command, int argc, char 
         if (missing)
             return tg_cli_fail(err, TG_E_USAGE, "%s needs an argument: %s", name,
                                tg_option_describe(o, range));
-        if (!set(opt, o, optarg))
+        if (!tg_option_set(opt, o, optarg))
             return tg_cli_fail(err, TG_E_USAGE, "%s: '%s' is not %s", name,
                                tg_text_quote(&q, optarg), tg_option_describe(o, range));
         if (opt->help || opt->version)

@@ -52,6 +52,8 @@ typedef struct tg_options {
     int n_logprobs; /* -1: none */
     bool lookup;
     int n_draft;
+    bool each_line;
+    int n_best, n_parallel;
     bool seed_given;
     uint64_t seed;
     bool ignore_eos, echo, stats;
@@ -135,6 +137,9 @@ extern const int tg_n_options;
  * Errors are TG_E_USAGE and one line that names what is allowed. */
 int tg_options_parse(tg_options *opt, const tg_command *command, int argc, char **argv,
                      tg_error *err);
+
+/* Stores a value, as if it had been typed; false when the option does not take it. */
+bool tg_option_set(tg_options *opt, const tg_option *o, const char *text);
 
 /* Decimal, with "." as the point in every locale; no sign but "-", no blanks, no hexadecimal, no
  * infinities. False when the text is none or the value outside [min, max]. */

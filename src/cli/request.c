@@ -72,7 +72,13 @@ int tg_request_seed(tg_options *opt, tg_error *err)
         return TG_OK;
     if (getrandom(&opt->seed, sizeof opt->seed, 0) != (ssize_t)sizeof opt->seed)
         return tg_cli_fail(err, TG_E_RESOURCE, "no random seed from the system: %s", strerror(errno));
+    opt->seed &= ((uint64_t)1 << 53) - 1; /* which every reader of JSON keeps */
     opt->seed_given = true;
-    tg_say_note("seed %llu", (unsigned long long)opt->seed);
     return TG_OK;
+}
+
+void tg_request_tell_seed(const tg_options *given, const tg_options *used)
+{
+    if (used->seed_given && !given->seed_given)
+        tg_say_note("seed %llu", (unsigned long long)used->seed);
 }

@@ -70,15 +70,22 @@ run generate -n 12 --temp 0 --ignore-eos --stats "Once upon a time"
 status 0
 out_has ''
 ok "stats: prompt" grep -qE '^prompt tokens:    [0-9]+ in [0-9.]+ s, [0-9.]+ tokens/s$' "$T/err"
-ok "stats: generated" grep -qE '^generated tokens: 12 in [0-9.]+ s, [0-9.]+ tokens/s$' "$T/err"
+ok "stats: generated" grep -qx 'generated tokens: 12' "$T/err"
+ok "stats: decoded" grep -qE '^decoded tokens:   11 in [0-9.]+ s, [0-9.]+ tokens/s$' "$T/err"
 ok "stats: first token" grep -qE '^first token:      [0-9.]+ s$' "$T/err"
 ok "stats: memory" grep -qE '^peak memory:      [0-9.]+ MiB$' "$T/err"
-ok "stats: four lines" [ "$(wc -l <"$T/err")" -eq 4 ]
+ok "stats: five lines" [ "$(wc -l <"$T/err")" -eq 5 ]
 n=$("$TINYGPT" tokenize --count "Once upon a time" </dev/null)
 ok "stats: count of the prompt" grep -q "^prompt tokens:    $n in" "$T/err"
 run generate -n 1 --temp 0 --stats "Once upon a time"
 status 0
-ok "one token has no rate" grep -q '^generated tokens: 1 in .* s, 0.0 tokens/s$' "$T/err"
+ok "one token has no rate" grep -q '^decoded tokens:   0 in .* s, 0.0 tokens/s$' "$T/err"
+
+# U30: tokens/s times seconds are the tokens, for any number of threads
+for t in 1 2; do
+    run generate -n 60 --temp 0 --ignore-eos --stats -t $t "Once upon a time"
+    ok "U30: -t $t" awk '/^(prompt|decoded) tokens/ { d = $3 - $5 * $7; if (d * d > ($3 * 0.3) ^ 2) exit 1 }' "$T/err"
+done
 
 # quiet and verbose
 run generate -q -n 3 "Once upon a time"
@@ -105,12 +112,12 @@ err_has 'tokens and the context 2 positions (-c sets it)'
 run generate -c $((n + 4)) -n 100 --temp 0 --ignore-eos --stats "Once upon a time"
 status 0
 err_has 'tinygpt: context full'
-err_has 'generated tokens: 4 in'
+err_has 'generated tokens: 4'
 run generate -c "$n" -n 5 --temp 0 --ignore-eos --stats "Once upon a time"
 status 0
 out ''
 err_has 'tinygpt: context full'
-err_has 'generated tokens: 0 in'
+err_has 'generated tokens: 0'
 run generate -v -n 300 --temp 0 "Once upon a time"
 err_has 'context 512'
 
