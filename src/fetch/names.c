@@ -55,14 +55,14 @@ tg_status tg_check_revision(const char *revision, tg_error *err)
 {
     size_t n = strlen(revision);
     bool good = n > 0 && revision[0] != '-' && revision[0] != '.' && revision[n - 1] != '.' &&
-                !strstr(revision, "..") && !strstr(revision, "@{") && !tg_bad_path(revision) &&
+                !strstr(revision, "..") && !tg_bad_path(revision) &&
                 (n < 5 || strcmp(revision + n - 5, ".lock") != 0);
     for (size_t i = 0; i < n; i++)
-        good &= revision[i] > ' ' && revision[i] < 0x7f && !strchr("~^:?*[/\\", revision[i]);
+        good &= is_word(revision[i]) || strchr("-.+@=,", revision[i]);
     tg_quoted q;
     return good ? TG_OK
                 : tg_fail(err, TG_E_USAGE, NULL,
-                          "%s is no revision (allowed: a branch, tag or commit without '/' and '..')",
+                          "%s is no revision (allowed: a branch, tag or commit of letters, digits and \"-._+@=,\", without '..')",
                           tg_quote_str(&q, revision));
 }
 

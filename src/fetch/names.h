@@ -21,7 +21,7 @@ tg_status tg_name_parse(tg_name *name, const char *what, const char *endpoint, t
 
 /* Owner and name as the hub has them (huggingface_hub, validate_repo_id); TG_E_USAGE. */
 tg_status tg_check_repo(const char *repo, tg_error *err);
-/* A branch, tag or commit: as git has them, without "/" and ".."; TG_E_USAGE. */
+/* A branch, tag or commit, as git has them but of plain characters, without "/" and ".."; TG_E_USAGE. */
 tg_status tg_check_revision(const char *revision, tg_error *err);
 
 /* Why the path of a file, relative and with "/" between its components, may not be used below a folder; NULL: it may.

@@ -105,26 +105,18 @@ static tg_status set_endpoint(tg_settings *s, tg_arena *arena, tg_error *err)
     return s->endpoint ? TG_OK : TG_E_RESOURCE;
 }
 
-/* Takes line ends, and blanks around it, from a token. */
+/* Blanks and line ends around a token are none of it. */
 static tg_status set_token(tg_settings *s, const char *text, size_t n, const char *from, tg_arena *arena, tg_error *err)
 {
-    char *token = tg_arena_string(arena, text, n, err);
-    if (!token)
-        return TG_E_RESOURCE;
-    size_t k = 0;
+    while (n && isspace((unsigned char)text[n - 1]))
+        n--;
+    while (n && isspace((unsigned char)*text))
+        text++, n--;
     for (size_t i = 0; i < n; i++)
-        if (token[i] != '\r' && token[i] != '\n')
-            token[k++] = token[i];
-    while (k && isspace((unsigned char)token[k - 1]))
-        k--;
-    token[k] = 0;
-    while (isspace((unsigned char)*token))
-        token++, k--;
-    for (size_t i = 0; i < k; i++)
-        if ((unsigned char)token[i] <= ' ' || (unsigned char)token[i] >= 0x7f)
+        if ((unsigned char)text[i] <= ' ' || (unsigned char)text[i] >= 0x7f)
             return tg_fail(err, TG_E_USAGE, from, "is no token: there is a byte in it that is not allowed in a header");
-    s->token = k ? token : NULL;
-    return TG_OK;
+    s->token = n ? tg_arena_string(arena, text, n, err) : NULL;
+    return n && !s->token ? TG_E_RESOURCE : TG_OK;
 }
 
 static tg_status find_token(tg_settings *s, const char *hf_home, tg_arena *arena, tg_error *err)
