@@ -76,13 +76,18 @@ tg_status tg_digest_add_file(tg_digest *d, int fd, uint64_t at, uint64_t n, uint
     return TG_OK;
 }
 
-tg_status tg_digest_file(int fd, tg_digest_kind kind, uint64_t size, char hex[65], tg_error *err)
+tg_status tg_digest_file(int fd, tg_digest_kind kind, uint64_t size, bool (*go_on)(void *arg, uint64_t done), void *arg,
+                         char hex[65], tg_error *err)
 {
+    const uint64_t slice = 4 << 20;
     tg_digest d = {0};
-    uint64_t did;
+    uint64_t did = slice, done = 0;
     tg_status status = tg_digest_begin(&d, kind, size, err);
-    if (status == TG_OK)
-        status = tg_digest_add_file(&d, fd, 0, UINT64_MAX, &did, err);
+    for (; status == TG_OK && did == slice; done += did) {
+        status = tg_digest_add_file(&d, fd, done, slice, &did, err);
+        if (status == TG_OK && go_on && !go_on(arg, done + did))
+            status = tg_fail(err, TG_E_STOPPED, NULL, "stopped");
+    }
     hex[0] = '\0';
     if (status == TG_OK)
         tg_digest_end(&d, hex);

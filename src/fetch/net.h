@@ -58,7 +58,9 @@ typedef struct tg_download {
  * their parts. Files of state TG_FETCH_CACHED are skipped. Follows fault-catalogue section 2. */
 tg_status tg_net_fetch(tg_net *net, tg_download *downloads, size_t n, tg_error *err);
 
-/* The digest of a file that is there, in lower-case hexadecimal. `size` is part of git's. */
-tg_status tg_digest_file(int fd, tg_digest_kind kind, uint64_t size, char hex[65], tg_error *err);
+/* The digest of a file that is there, in lower-case hexadecimal. `size` is part of git's. `go_on`, unless NULL, is
+ * called every few megabytes with the bytes done; false ends it with TG_E_STOPPED. */
+tg_status tg_digest_file(int fd, tg_digest_kind kind, uint64_t size, bool (*go_on)(void *arg, uint64_t done), void *arg,
+                         char hex[65], tg_error *err);
 
 #endif

@@ -413,7 +413,7 @@ static tg_status bring(file_job *f, const char *digest, tg_error *err)
     if (status == TG_OK || f->dl->replace)
         return status;
     int fd = openat(f->dl->folder, f->dl->target, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
-    if (fd >= 0 && tg_digest_file(fd, f->kind, f->part.stored, there, NULL) == TG_OK && strcmp(there, digest) == 0)
+    if (fd >= 0 && tg_digest_file(fd, f->kind, f->part.stored, NULL, NULL, there, NULL) == TG_OK && strcmp(there, digest) == 0)
         status = TG_OK;
     if (fd >= 0)
         close(fd);

@@ -34,9 +34,10 @@ tg_status tg_net_fetch(tg_net *net, tg_download *downloads, size_t n, tg_error *
     return refuse(err);
 }
 
-tg_status tg_digest_file(int fd, tg_digest_kind kind, uint64_t size, char hex[65], tg_error *err)
+tg_status tg_digest_file(int fd, tg_digest_kind kind, uint64_t size, bool (*go_on)(void *arg, uint64_t done), void *arg,
+                         char hex[65], tg_error *err)
 {
-    (void)fd, (void)kind, (void)size;
+    (void)fd, (void)kind, (void)size, (void)go_on, (void)arg;
     hex[0] = '\0';
     return refuse(err);
 }

@@ -46,25 +46,35 @@ void tg_pull_is_here(tg_puller *p, size_t i, uint64_t size)
     file->size = file->done = size;
 }
 
+typedef struct checking {
+    tg_puller *p;
+    tg_fetch_file *file;
+} checking;
+
+static bool tell_check(void *arg, uint64_t done)
+{
+    const checking *c = arg;
+    const tg_fetch_watch *watch = &c->p->params->watch;
+    c->file->done = done;
+    return !watch->progress || watch->progress(watch->arg, c->p->result->files, c->p->result->n_files);
+}
+
 tg_status tg_pull_check(tg_puller *p, size_t i, const tg_folder *folder, tg_digest_kind kind, const char *digest,
                         bool *same)
 {
     tg_fetch_file *file = &p->result->files[i];
-    const tg_fetch_watch *watch = &p->params->watch;
+    checking c = {p, file};
     char hex[65];
-    file->state = TG_FETCH_CHECKING;
-    if (watch->progress && !watch->progress(watch->arg, p->result->files, p->result->n_files))
-        return tg_fail(p->err, TG_E_STOPPED, NULL, "stopped");
     struct stat st;
     int fd = openat(folder->fd, p->downloads[i].target, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-    tg_status status = TG_OK;
-    if (fd < 0 || fstat(fd, &st) != 0)
-        status = tg_fail_errno(p->err, folder->path, "a file cannot be opened");
-    else
-        status = tg_digest_file(fd, kind, (uint64_t)st.st_size, hex, p->err);
+    file->state = TG_FETCH_CHECKING;
+    tg_status status = fd >= 0 && fstat(fd, &st) == 0
+                           ? tg_digest_file(fd, kind, (uint64_t)st.st_size, tell_check, &c, hex, p->err)
+                           : tg_fail_errno(p->err, folder->path, "a file cannot be opened");
     if (fd >= 0)
         close(fd);
     file->state = TG_FETCH_WAITING;
+    file->done = 0;
     *same = status == TG_OK && strcmp(hex, digest) == 0;
     return status;
 }

@@ -39,19 +39,37 @@ static tg_status use_it(url_pull *u)
     return TG_OK;
 }
 
-/* Whether what is here is what the server has; else what the server says of it. */
-static tg_status look(url_pull *u, const tg_reply *reply, tg_status status)
+/* Asks whether what is here is what the server has; in a dry run, how much it is. A server may refuse HEAD and yet give
+ * the file: the download will tell. */
+static tg_status ask(url_pull *u)
 {
     tg_puller *p = u->p;
-    if (status == TG_OK && u->here && reply->etag[0] && !reply->weak && strcmp(reply->etag, u->record.etag) == 0)
+    tg_reply reply = {0};
+    tg_status status = tg_net_get(p->net, p->name.url, 0, &reply, p->err);
+    tg_free(reply.body);
+    if (status == TG_E_STOPPED)
+        return status;
+    if (status == TG_OK && u->here && reply.etag[0] && !reply.weak && strcmp(reply.etag, u->record.etag) == 0)
         return use_it(u);
-    if (status != TG_OK && reply->down && u->here) {
+    if (status != TG_OK && reply.down && u->here) {
         tg_pull_note(p, true, "the cached copy of %s is used: %s", u->shown, p->err->message);
         return use_it(u);
     }
-    /* A server may refuse HEAD and yet give the file; of one that is not there the download will tell. */
-    p->result->files[0].size = status == TG_OK ? reply->size : TG_SIZE_UNKNOWN;
-    return TG_OK;
+    if (!p->params->dry_run)
+        return TG_OK;
+    p->result->files[0].size = reply.size;
+    return status;
+}
+
+/* Is the file of local_dir the one that is asked for? */
+static tg_status check_local(url_pull *u, const struct stat *st)
+{
+    tg_puller *p = u->p;
+    bool same = false;
+    tg_status status = tg_pull_check(p, 0, &u->folder, TG_DIGEST_SHA256, p->sha256, &same);
+    if (same)
+        tg_pull_is_here(p, 0, (uint64_t)st->st_size);
+    return status;
 }
 
 static tg_status fetch(url_pull *u)
@@ -73,7 +91,6 @@ static tg_status plan(url_pull *u)
     tg_puller *p = u->p;
     const tg_pull_params *params = p->params;
     struct stat st;
-    tg_reply reply = {0};
     tg_status status = tg_pull_files(p, 1);
     if (status == TG_OK)
         status = tg_pull_file(p, 0, u->name, TG_SIZE_UNKNOWN, &u->folder, u->name, NULL);
@@ -95,11 +112,10 @@ static tg_status plan(url_pull *u)
         tg_pull_note(p, false, "offline: the cached copy of %s is used", u->shown);
         return use_it(u);
     }
-    if (params->force || !(u->here || params->dry_run))
-        return TG_OK;
-    status = tg_net_get(p->net, p->name.url, 0, &reply, p->err);
-    tg_free(reply.body);
-    return p->err->status == TG_E_STOPPED ? TG_E_STOPPED : look(u, &reply, status);
+    if (params->local_dir && d->replace && p->sha256[0] && !params->force)
+        status = check_local(u, &st);
+    bool ask_first = !params->force && (u->here || params->dry_run) && d->file->state != TG_FETCH_CACHED;
+    return status == TG_OK && ask_first ? ask(u) : status;
 }
 
 tg_status tg_pull_url(tg_puller *p)

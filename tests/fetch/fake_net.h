@@ -95,9 +95,11 @@ static inline void fake_digest(const char *bytes, char hex[65])
         snprintf(hex + 16 * i, 17, "%016llx", h);
 }
 
-tg_status tg_digest_file(int fd, tg_digest_kind kind, uint64_t size, char hex[65], tg_error *err)
+tg_status tg_digest_file(int fd, tg_digest_kind kind, uint64_t size, bool (*go_on)(void *arg, uint64_t done), void *arg,
+                         char hex[65], tg_error *err)
 {
-    (void)err;
+    if (go_on && !go_on(arg, size))
+        return tg_fail(err, TG_E_STOPPED, NULL, "stopped");
     char *text = calloc(size + 1, 1);
     if (pread(fd, text, size, 0) != (ssize_t)size)
         abort();

@@ -408,6 +408,44 @@ static void url_into_its_cache(void **state)
     tg_pull_result_free(&r);
 }
 
+static void url_into_a_folder(void **state)
+{
+    (void)state;
+    tg_pull_result r;
+    tg_error err;
+    const char *url = "https://host/d/m.gguf?x";
+    char local[PATH_MAX];
+    snprintf(local, sizeof local, "%s/local", scratch_folder);
+    fake_digest(BIG, digest_big);
+    fake_serve(url, BIG, NULL);
+    tg_pull_params params = {.what = url, .local_dir = local, .sha256 = digest_big, .dry_run = true};
+    assert_int_equal(pull(&params, &r, &err), TG_OK);
+    assert_int_equal(r.files[0].size, strlen(BIG));
+    assert_false(tg_path_exists(local));
+    tg_pull_result_free(&r);
+    params.dry_run = false;
+    for (int i = 0; i < 2; i++) {
+        fake_requests = 0;
+        assert_int_equal(pull(&params, &r, &err), TG_OK);
+        path_is(&r, "local/m.gguf");
+        holds(r.path, BIG);
+        assert_int_equal(r.files[0].state, i ? TG_FETCH_CACHED : TG_FETCH_DONE);
+        assert_int_equal(fake_requests, i ? 0 : 1);
+        tg_pull_result_free(&r);
+    }
+    scratch_text("local/m.gguf", "spoilt");
+    assert_int_equal(pull(&params, &r, &err), TG_OK);
+    holds(r.path, BIG);
+    tg_pull_result_free(&r);
+    params.revision = "main";
+    assert_int_equal(pull(&params, &r, &err), TG_E_USAGE);
+    tg_pull_result_free(&r);
+    fake_clear();
+    params = (tg_pull_params){.what = url, .dry_run = true};
+    assert_int_equal(pull(&params, &r, &err), TG_E_NETWORK); /* 404 */
+    tg_pull_result_free(&r);
+}
+
 static void pages_of_the_hub_are_repositories(void **state)
 {
     (void)state;
@@ -435,6 +473,7 @@ int main(void)
         cmocka_unit_test_setup(into_a_folder, fresh),             cmocka_unit_test_setup(links_in_the_cache, fresh),
         cmocka_unit_test_setup(refusals_say_which, fresh),        cmocka_unit_test_setup(answers_that_are_none, fresh),
         cmocka_unit_test_setup(names_before_requests, fresh),     cmocka_unit_test_setup(url_into_its_cache, fresh),
+        cmocka_unit_test_setup(url_into_a_folder, fresh),
         cmocka_unit_test_setup(pages_of_the_hub_are_repositories, fresh),
     };
     return cmocka_run_group_tests(tests, scratch_setup, scratch_teardown);
