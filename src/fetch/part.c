@@ -108,10 +108,12 @@ tg_status tg_part_note(tg_part *part, tg_error *err)
 
 /* ---- adopting ---------------------------------------------------------------------------- */
 
-static bool has_suffix(const char *s, const char *suffix)
+/* Does it end as `.<8 hex digits><suffix>`? */
+static bool has_ending(const char *name, const char *suffix)
 {
-    size_t n = strlen(s), k = strlen(suffix);
-    return n >= k && strcmp(s + n - k, suffix) == 0;
+    size_t n = strlen(name), k = strlen(suffix) + 9;
+    return n > k && name[n - k] == '.' && strspn(name + n - k + 1, "0123456789abcdef") == 8 &&
+           strcmp(name + n - k + 9, suffix) == 0;
 }
 
 /* Is it `.<target>.<8 hex digits>.part`? */
@@ -119,8 +121,7 @@ static bool is_part_of(const char *name, const char *target)
 {
     char front[NAME_MAX + 1];
     size_t n = (size_t)snprintf(front, sizeof front, ".%.200s.", target);
-    return strncmp(name, front, n) == 0 && strspn(name + n, "0123456789abcdef") == 8 &&
-           strcmp(name + n + 8, SUFFIX) == 0;
+    return strncmp(name, front, n) == 0 && strlen(name) == n + 8 + strlen(SUFFIX) && has_ending(name, SUFFIX);
 }
 
 static bool agree(const char *a, const char *b)
@@ -217,7 +218,7 @@ static void adopt(tg_part *part, int folder, const char *target, const tg_record
     for (struct dirent *e; dir && (e = readdir(dir));)
         if (is_part_of(e->d_name, target))
             consider(part, folder, e->d_name, wanted);
-        else if (e->d_name[0] == '.' && has_suffix(e->d_name, SUFFIX RECORD_SUFFIX))
+        else if (e->d_name[0] == '.' && has_ending(e->d_name, SUFFIX RECORD_SUFFIX))
             sweep(folder, e->d_name);
     if (dir)
         closedir(dir);
@@ -229,8 +230,10 @@ static tg_status create(tg_part *part, int folder, const char *target, tg_error 
     for (int attempt = 0; attempt < 8; attempt++) {
         struct stat st;
         tg_status status = tg_newfile_create_at(&part->file, folder, target, SUFFIX, 0600, err);
-        if (status != TG_OK) /* a folder that cannot be written is want of room, not a fault of its files */
-            return faccessat(folder, ".", W_OK, AT_EACCESS) == 0 ? status : (err->status = TG_E_RESOURCE);
+        if (status == TG_E_IO && faccessat(folder, ".", W_OK, AT_EACCESS) != 0)
+            return tg_fail(err, TG_E_RESOURCE, target, "cannot be created: its folder is read-only");
+        if (status != TG_OK)
+            return status;
         if (flock(part->file.fd, LOCK_EX | LOCK_NB) == 0 && fstat(part->file.fd, &st) == 0 && st.st_nlink == 1)
             return TG_OK;
         tg_newfile_discard(&part->file);
