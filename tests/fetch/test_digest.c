@@ -35,7 +35,7 @@ static void known_values(void **state)
         assert_int_equal(tg_digest_kind_of(hex), rows[i].kind);
 
         int fd = open(scratch_text("file", rows[i].text), O_RDONLY);
-        assert_int_equal(tg_digest_file(fd, rows[i].kind, n, hex, NULL), TG_OK);
+        assert_int_equal(tg_digest_file(fd, rows[i].kind, n, NULL, NULL, hex, NULL), TG_OK);
         close(fd);
         assert_string_equal(hex, rows[i].hex);
     }
@@ -53,7 +53,7 @@ static void in_slices(void **state)
     for (size_t i = 0; i < sizeof bytes; i++)
         bytes[i] = (char)(i * i >> 3);
     int fd = open(scratch_write("file", bytes, sizeof bytes), O_RDONLY);
-    assert_int_equal(tg_digest_file(fd, TG_DIGEST_SHA256, sizeof bytes, whole, NULL), TG_OK);
+    assert_int_equal(tg_digest_file(fd, TG_DIGEST_SHA256, sizeof bytes, NULL, NULL, whole, NULL), TG_OK);
     assert_int_equal(tg_digest_begin(&d, TG_DIGEST_SHA256, 0, NULL), TG_OK);
     do {
         assert_int_equal(tg_digest_add_file(&d, fd, n, 70000, &did, NULL), TG_OK);
@@ -65,7 +65,7 @@ static void in_slices(void **state)
     close(fd);
     assert_string_equal(hex, whole);
     tg_error err = {0};
-    assert_int_equal(tg_digest_file(-1, TG_DIGEST_SHA256, 0, hex, &err), TG_E_IO);
+    assert_int_equal(tg_digest_file(-1, TG_DIGEST_SHA256, 0, NULL, NULL, hex, &err), TG_E_IO);
     assert_string_equal(hex, "");
 }
 
