@@ -7,7 +7,7 @@
 #include "base/json.h"
 #include "fetch/names.h"
 
-enum { LISTING_MAX_BYTES = 64 << 20, ETAG_MAX = 127 };
+enum { LISTING_MAX_BYTES = 16 << 20 };
 
 tg_digest_kind tg_etag_kind(const char *etag)
 {
@@ -69,6 +69,7 @@ static tg_status read_file(const json_t *value, const tg_listing *l, tg_repo_fil
 {
     const char *path = json_string_value(json_object_get(value, "rfilename"));
     const json_t *lfs = json_object_get(value, "lfs");
+    lfs = json_is_object(lfs) ? lfs : NULL;
     const char *digest = json_string_value(lfs ? json_object_get(lfs, "sha256") : json_object_get(value, "blobId"));
     if (!path)
         return no_listing(l, "a file without a name", err);

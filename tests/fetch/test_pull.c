@@ -30,7 +30,7 @@ static const char *repository(const char *commit, const char *weights)
     digest_config[40] = 0;
     snprintf(listing, sizeof listing,
              "{\"sha\": \"%s\", \"gated\": false, \"siblings\": ["
-             "{\"rfilename\": \"README.md\", \"size\": 2, \"blobId\": \"%s\"},"
+             "{\"rfilename\": \"README.md\", \"size\": 2, \"blobId\": \"%s\", \"lfs\": null},"
              "{\"rfilename\": \"config.json\", \"size\": 2, \"blobId\": \"%s\"},"
              "{\"rfilename\": \"tokenizer.json\", \"size\": 2, \"blobId\": \"%s\"},"
              "{\"rfilename\": \"%s\", \"size\": %zu, \"blobId\": \"%s\", \"lfs\": {\"sha256\": \"%s\", \"size\": %zu}}]}",
