@@ -58,7 +58,7 @@ static void put_plan(tg_output *out, const tg_pull_result *r)
     for (size_t i = 0; i < r->n_files; i++) {
         const tg_fetch_file *f = &r->files[i];
         bool known = f->size != TG_SIZE_UNKNOWN;
-        tg_output_print(out, "%-6s %9s  ", state_name(f, true), known ? tg_text_bytes(size, f->size) : "?");
+        tg_output_print(out, "%-6s  %8s  ", state_name(f, true), known ? tg_text_bytes(size, f->size) : "?");
         tg_output_quoted(out, f->name, strlen(f->name));
         tg_output_write(out, "\n", 1);
         if (f->state == TG_FETCH_CACHED)

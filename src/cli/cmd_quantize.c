@@ -2,6 +2,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "cli/locate.h"
 #include "cli/options.h"
 #include "cli/signals.h"
 #include "cli/text.h"
@@ -50,7 +51,11 @@ int tg_cmd_quantize(const tg_options *opt, tg_error *err)
         return tg_cli_fail(err, TG_E_USAGE, "quantize needs IN, a model, and OUT, the file to write");
     if (!opt->type)
         return tg_cli_fail(err, TG_E_USAGE, "no type: give one with --type (--type help lists them)");
-    const char *in = opt->operands[0], *out = opt->operands[1];
+    const char *out = opt->operands[1];
+    char *in;
+    int status = tg_locate(&in, opt->operands[0], err);
+    if (status)
+        return status;
     tg_quantize_params params = {
         .type = opt->type,
         .requantize = opt->requantize,
@@ -59,10 +64,11 @@ int tg_cmd_quantize(const tg_options *opt, tg_error *err)
         .arg = &progress,
     };
     tg_signals_hold(true);
-    int status = (int)tg_quantize(in, out, &params, &result, err);
+    status = (int)tg_quantize(in, out, &params, &result, err);
     tg_signals_hold(false);
     tg_progress_clear(&progress);
     if (!status)
         say_result(out, &result);
+    tg_free(in);
     return status;
 }

@@ -24,6 +24,8 @@ const tg_command tg_commands[] = {
      tg_cmd_quantize},
     {TG_CMD_PULL, "pull", "WHAT [FILE...]", INT_MAX, "fetch a model (NAME, REPO[:FILE or QUANT], URL) and tell its path",
      tg_cmd_pull},
+    {TG_CMD_LIST, "list", NULL, 0, "list the models on this machine", tg_cmd_list},
+    {TG_CMD_RM, "rm", "NAME...", INT_MAX, "remove models from this machine", tg_cmd_rm},
     {TG_CMD_COMPLETION, "completion", "bash|fish|zsh", 1, "write what a shell completes command lines by",
      tg_cmd_completion},
     {TG_CMD_HELP, "help", "[COMMAND]", 1, "tell the options of a command", tg_cmd_help},

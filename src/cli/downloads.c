@@ -265,7 +265,7 @@ int tg_cli_pull(const tg_pull_params *params, tg_pull_result *result, tg_error *
     if (!status && !params->dry_run && tg_downloads_update(&d, result->files, result->n_files, tg_seconds()))
         tell_finished(&d, result->files, result->n_files, tg_seconds());
     if (tg_signals_caught() && d.kept > 0)
-        tg_say_note("stopped: %s of files that are not complete stay here, and the same command goes on with them",
+        tg_say_note("stopped: %s so far is kept; the same command goes on from there",
                     tg_text_bytes(kept, d.kept));
     free(d.shown);
     return status;

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cli/locate.h"
 #include "cli/prompt.h"
 #include "cli/text.h"
 
@@ -44,6 +45,7 @@ int tg_engine_load(tg_model **model, const char *path, const tg_options *opt, un
                    tg_error *err)
 {
     char found[4200];
+    char *at;
     tg_text_quoted q;
     *model = NULL;
     if (path && opt->model)
@@ -60,10 +62,14 @@ int tg_engine_load(tg_model **model, const char *path, const tg_options *opt, un
                                "models/tales.gguf, is not beside the program)");
         path = found;
     }
+    int status = tg_locate(&at, path, err);
+    if (status)
+        return status;
     double begun = tg_seconds();
-    int status = (int)tg_model_load(model, path, flags | (opt->no_mmap ? TG_LOAD_NO_MMAP : 0), err);
+    status = (int)tg_model_load(model, at, flags | (opt->no_mmap ? TG_LOAD_NO_MMAP : 0), err);
     if (!status && opt->verbose)
-        tg_say_note("model %s, loaded in %.3f s", tg_text_quote(&q, path), tg_seconds() - begun);
+        tg_say_note("model %s, loaded in %.3f s", tg_text_quote(&q, at), tg_seconds() - begun);
+    tg_free(at);
     return status;
 }
 

@@ -100,7 +100,7 @@ const tg_option tg_option_table[] = {
     {"no-bos", 0, GEN | TOK | LOG | PPL | SCO, FLAG(no_bos), "add no begin-of-text token"},
 
     {"tensors", 0, INS, FLAG(tensors), "list the tensors too"},
-    {"json", 0, GEN | TOK | INS | PPL | PUL, FLAG(json), "write JSON"},
+    {"json", 0, GEN | TOK | INS | PPL | PUL | LIS, FLAG(json), "write JSON"},
 
     {"n-prompt", 'p', BEN, LIST(n_prompts, 0, 1048576, "512"),
      "tokens of a prompt to evaluate; 0: no such test. A list is 1,2,8, with ranges 1-8, 1-9+2 or "
@@ -137,6 +137,8 @@ const tg_option tg_option_table[] = {
     {"sha256", 0, PUL, TEXT(sha256, "HEX"), "the digest that the one file must have"},
     {"max-wait", 0, PUL, REAL(max_wait, "SECONDS", 0, 86400, TG_MAX_WAIT),
      "the longest that a server which is busy may ask to wait"},
+
+    {"catalog", 0, LIS, FLAG(catalog), "list the names that pull knows instead"},
 
     {"stride", 0, PPL, INT(stride, "N", 1, 1048576, NULL),
      "tokens by which the window over the text moves on; absent: half the context"},
@@ -175,8 +177,8 @@ const tg_option tg_option_table[] = {
      "off: float weights give the same bits for any batch size"},
 
     {"model", 'm', TG_CMD_MODEL, TEXT(model, "MODEL"),
-     "a GGUF file or a Hugging Face folder; else TINYGPT_MODEL, else the model that comes with "
-     "tinygpt"},
+     "a GGUF file, a Hugging Face folder, the name of a pulled model, or hf:REPO[:FILE], which is "
+     "pulled when it is not here; else TINYGPT_MODEL, else the model that comes with tinygpt"},
     {"no-mmap", 0, TG_CMD_MODEL, FLAG(no_mmap), "read the model instead of mapping it"},
     {"quiet", 'q', TG_CMD_ALL, FLAG(quiet), "errors alone on stderr"},
     {"verbose", 'v', TG_CMD_ALL, FLAG(verbose), "tell what was chosen"},

@@ -24,18 +24,21 @@ for flag in -h --help; do
     run $flag
     status 0
     err ''
-    for command in generate tokenize logits inspect bench quantize; do
+    for command in generate tokenize logits inspect bench quantize pull list rm; do
         out_has "  $command "
     done
 done
 
-for command in generate tokenize logits inspect bench quantize; do
+for command in generate tokenize logits inspect bench quantize pull list rm; do
     for flag in -h --help; do
         run $command --quiet $flag --unknown
         status 0
         err ''
         out_has "usage: tinygpt $command [options]"
-        [ $command = quantize ] || out_has "-m, --model MODEL"
+        case $command in
+        quantize | pull | list | rm) ;;
+        *) out_has "-m, --model MODEL" ;;
+        esac
         ok "help fits 80 columns" [ "$(wc -L <"$T/out")" -le 80 ]
     done
 done
@@ -105,6 +108,8 @@ bench -d 1-|-d: '1-' is not a list (1,2 or 1-8 or 1-9+2 or 1-8*2) of up to 64 fr
 bench --kv-type f16,f8|--kv-type: 'f16,f8' is not a list, separated by commas, of f32|f16|bf16|q8_0|q4
 bench --attention none|--attention: 'none' is none (--attention help lists them)
 bench text|bench takes options only, not 'text'
+list x|list takes options only, not 'x'
+rm --catalog x|rm has no option --catalog; list has one
 inspect a -m b|the model is given twice: as a and with -m
 END
 

@@ -15,8 +15,10 @@ cd "$(dirname "$0")/../.." || exit 1
 TINYGPT=${TINYGPT:-./tinygpt}
 MODEL=models/tales.gguf
 PYTHON=${PYTHON:-python3}
-unset TINYGPT_MODEL OMP_NUM_THREADS
+TINYGPT_NO_CURL=${TINYGPT_NO_CURL:-build/release/tinygpt-no-curl}
+unset TINYGPT_MODEL OMP_NUM_THREADS HF_HUB_CACHE HF_ENDPOINT HF_TOKEN HF_TOKEN_PATH HF_HUB_OFFLINE XDG_CACHE_HOME
 T=$(mktemp -d) || exit 1
+export HF_HOME="$T/hf"
 trap 'rm -rf "$T"' EXIT
 failures=$T/failures
 : >"$failures"
