@@ -33,7 +33,7 @@ static void note(void *arg, bool warning, const char *line)
     fprintf(stderr, "%s: %s\n", warning ? "warning" : "note", line);
 }
 
-static int get(tg_net *net, const char *url, tg_error *err)
+static tg_status get(tg_net *net, const char *url, tg_error *err)
 {
     tg_reply reply;
     tg_status status = tg_net_get(net, url, 1 << 20, &reply, err);
@@ -43,7 +43,7 @@ static int get(tg_net *net, const char *url, tg_error *err)
     return status;
 }
 
-static int fetch(tg_net *net, char **args, size_t n, bool replace, tg_error *err)
+static tg_status fetch(tg_net *net, char **args, size_t n, bool replace, tg_error *err)
 {
     static tg_download downloads[MAX_FILES];
     static tg_fetch_file files[MAX_FILES];
@@ -84,12 +84,12 @@ int main(int argc, char **argv)
     signal(SIGTERM, on_signal);
     signal(SIGPIPE, SIG_IGN);
     signal(SIGXFSZ, SIG_IGN);
-    int status = tg_net_create(&net, &params, &err);
+    tg_status status = tg_net_create(&net, &params, &err);
     if (status == TG_OK)
         status = into_memory ? get(net, argv[optind], &err)
                              : fetch(net, argv + optind, (size_t)(argc - optind) / 4, replace, &err);
     tg_net_free(net);
     if (status != TG_OK)
         fprintf(stderr, "error: %s\n", err.message);
-    return interrupted ? 128 + interrupted : status;
+    return interrupted ? 128 + interrupted : (int)status;
 }

@@ -164,6 +164,10 @@ static void foreign_files(void **state)
     }
 }
 
+#define TOO_LONG                                                                                                       \
+    "{\"url\": \"u\", \"etag\": \"\", \"body_etag\": \"\", \"size\": 1, \"stored\": 5, \"digest\": "                         \
+    "\"0123456789012345678901234567890123456789012345678901234567890123x\"}"
+
 /* What a record may hold, and what makes its part worthless. */
 static void hostile_records(void **state)
 {
@@ -179,8 +183,7 @@ static void hostile_records(void **state)
         "{\"url\": \"u\", \"etag\": \"\", \"body_etag\": \"\", \"digest\": \"\", \"size\": 1, \"stored\": \"5\"}",
         "{\"url\": \"u\", \"etag\": \"\", \"body_etag\": \"\", \"digest\": \"\", \"size\": 1, \"size\": 2, \"stored\": 5}",
         "{\"url\": \"u\", \"etag\": \"\", \"body_etag\": \"\", \"digest\": \"\", \"size\": 99999999999999999999, \"stored\": 5}",
-        "{\"url\": \"u\", \"etag\": \"\", \"body_etag\": \"\", \"digest\": \""
-        "0123456789012345678901234567890123456789012345678901234567890123x\", \"size\": 1, \"stored\": 5}",
+        TOO_LONG,
     };
     tg_record record;
     assert_true(tg_record_parse(good, strlen(good), &record));
