@@ -216,6 +216,14 @@ static bool right_length(file_job *f)
     return refuse(f, TG_E_INTEGRITY, text);
 }
 
+/* Without a size and a digest, an end that may as well be the server's is none. */
+static bool has_end(file_job *f)
+{
+    const tg_headers *h = &f->job.request.headers;
+    return f->part.record.size != TG_SIZE_UNKNOWN || f->part.record.digest[0] || h->length != TG_SIZE_UNKNOWN || h->framed ||
+           refuse(f, TG_E_NETWORK, "the server does not tell where the file ends (a digest would: --sha256)");
+}
+
 /* 206 must go on where the part ends, and end where the file does. */
 static bool right_range(file_job *f)
 {
@@ -244,7 +252,7 @@ static tg_status make_room(file_job *f, tg_error *err)
     }
     f->begun = true;
     if (fstatvfs(f->dl->folder, &fs) == 0 && need / fs.f_frsize > fs.f_bavail)
-        return tg_fail(err, TG_E_RESOURCE, f->dl->target, "no room on the disk (needed %.1f MiB, free %.1f MiB)",
+        return tg_fail(err, TG_E_RESOURCE, file_of(f)->name, "no room on the disk (needed %.1f MiB, free %.1f MiB)",
                        (double)need / 1048576, (double)fs.f_bavail * (double)fs.f_frsize / 1048576);
     return size == TG_SIZE_UNKNOWN ? TG_OK : tg_newfile_reserve(&f->part.file, f->part.stored, size, err);
 }
@@ -276,7 +284,7 @@ static bool begin(tg_http *r)
         r->verdict = TG_VERDICT_FAIL;
         return false;
     }
-    if ((goes_on && !right_range(f)) || !know(f) || (!goes_on && !right_length(f)))
+    if ((goes_on && !right_range(f)) || !know(f) || (!goes_on && !(right_length(f) && has_end(f))))
         return false;
     bool strong = h->etag[0] && !h->weak;
     snprintf(f->part.record.body_etag, sizeof f->part.record.body_etag, "%s", strong ? h->etag : "");
@@ -366,11 +374,11 @@ static tg_step request(file_job *f, tg_error *err)
     return TG_STEP_REQUEST;
 }
 
-static void tell(const file_job *f, const char *what)
+static void tell(file_job *f, const char *what)
 {
     const tg_fetch_watch *watch = &f->job.request.net->watch;
     tg_error line;
-    tg_fail(&line, TG_OK, f->job.request.shown ? f->job.request.shown : f->dl->target, "%s", what);
+    tg_fail(&line, TG_OK, f->job.request.shown ? f->job.request.shown : file_of(f)->name, "%s", what);
     if (watch->note)
         watch->note(watch->arg, true, line.message);
 }
@@ -378,7 +386,7 @@ static void tell(const file_job *f, const char *what)
 /* The bytes are not those that they must be: once more from the beginning, once. */
 static tg_step mismatch(file_job *f, const char *found, tg_error *err)
 {
-    tg_fail(err, TG_E_INTEGRITY, f->job.request.shown ? f->job.request.shown : f->dl->target,
+    tg_fail(err, TG_E_INTEGRITY, f->job.request.shown ? f->job.request.shown : file_of(f)->name,
             "digest differs (found %s, wanted %s)%s%s", found, f->part.record.digest, f->looks ? ": " : "",
             f->looks ? f->looks : "");
     if (f->fresh || f->looks) {
@@ -417,8 +425,10 @@ static tg_status bring(file_job *f, const char *digest, tg_error *err)
         status = TG_OK;
     if (fd >= 0)
         close(fd);
-    if (status == TG_OK)
+    if (status == TG_OK) {
         tg_part_discard(&f->part);
+        *err = (tg_error){0};
+    }
     return status;
 }
 
@@ -452,11 +462,12 @@ static tg_step finish(file_job *f, tg_error *err)
         tg_fail(err, TG_E_INTEGRITY, f->job.request.shown, "%s came instead of the file", f->looks);
         return TG_STEP_FAILED;
     }
+    bool unsure = record->size == TG_SIZE_UNKNOWN && !record->digest[0];
+    snprintf(f->dl->etag, sizeof f->dl->etag, "%s", record->etag);
     if (bring(f, hex, err) != TG_OK)
         return TG_STEP_FAILED;
-    if (record->size == TG_SIZE_UNKNOWN && !record->digest[0])
+    if (unsure)
         tell(f, "the server told neither size nor digest: whether the file is whole cannot be known");
-    snprintf(f->dl->etag, sizeof f->dl->etag, "%s", record->etag);
     snprintf(file_of(f)->digest, sizeof file_of(f)->digest, "%s", hex);
     file_of(f)->size = file_of(f)->done = stored;
     file_of(f)->state = TG_FETCH_DONE;

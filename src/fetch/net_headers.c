@@ -105,6 +105,11 @@ static void on_length(tg_headers *h, const char *value)
         h->length = length;
 }
 
+static void on_transfer(tg_headers *h, const char *value)
+{
+    h->framed = h->framed || strcasecmp(value, "chunked") == 0;
+}
+
 static void on_range(tg_headers *h, const char *value)
 {
     h->ranged = tg_content_range(value, &h->first, &h->last, &h->total);
@@ -182,13 +187,14 @@ static const struct {
     {"Content-Encoding", on_encoding},  {"ETag", on_etag},                {"Location", on_location},
     {"RateLimit", on_rate_limit},       {"Retry-After", on_retry_after},  {"X-Linked-ETag", on_linked_etag},
     {"X-Linked-Size", on_linked_size},  {"X-Repo-Commit", on_commit},     {"X-Error-Code", on_error_code},
+    {"Transfer-Encoding", on_transfer},
 };
 
 /* "HTTP/1.1 200 OK", "HTTP/2 200": whatever stood in an answer before it (100 Continue) is gone. */
 static void on_status(tg_headers *h, const char *line)
 {
     tg_headers anew = {.n_bytes = h->n_bytes, .now = h->now, .length = TG_SIZE_UNKNOWN,
-                       .linked_size = TG_SIZE_UNKNOWN, .wait = -1};
+                       .linked_size = TG_SIZE_UNKNOWN, .wait = -1, .framed = line[5] > '1'};
     const char *space = strchr(line, ' ');
     anew.http = space ? atoi(space + 1) : 0;
     *h = anew;
@@ -286,6 +292,21 @@ bool tg_url_same_origin(const char *a, const char *b)
     curl_url_cleanup(x);
     curl_url_cleanup(y);
     return is;
+}
+
+bool tg_url_names(const char *url, const char *message)
+{
+    CURLU *u = parse(url);
+    char *host = u ? part_of(u, CURLUPART_HOST, 0) : NULL, *port = u ? part_of(u, CURLUPART_PORT, CURLU_DEFAULT_PORT) : NULL;
+    char text[300] = "";
+    if (host && port) {
+        size_t brackets = host[0] == '[';
+        snprintf(text, sizeof text, " %.*s port %s ", (int)(strlen(host) - 2 * brackets), host + brackets, port);
+    }
+    curl_free(host);
+    curl_free(port);
+    curl_url_cleanup(u);
+    return text[0] && strstr(message, text);
 }
 
 char *tg_url_resolve(const char *base, const char *location)

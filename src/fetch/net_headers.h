@@ -16,6 +16,7 @@ typedef struct tg_headers {
     char bad[160];                     /* why this answer cannot be used, or "" */
     int http;                          /* its status */
     uint64_t length;                   /* Content-Length, or TG_SIZE_UNKNOWN */
+    bool framed;                       /* by chunks, or by HTTP/2: its end shows that it is the end */
     bool ranged;                       /* a Content-Range that could be read: */
     uint64_t first, last, total;       /* as tg_content_range has it */
     uint64_t linked_size;              /* X-Linked-Size, or TG_SIZE_UNKNOWN */
@@ -46,6 +47,9 @@ char *tg_url_redact(const char *url);
 
 bool tg_url_is(const char *url, const char *scheme);
 bool tg_url_same_origin(const char *a, const char *b); /* scheme, host and port */
+
+/* Is it this server that a message of libcurl's names, "... HOST port PORT ..."? Else it is a proxy. */
+bool tg_url_names(const char *url, const char *message);
 
 /* Where a redirect from `base` leads to; NULL when that is no URL (tg_free). */
 char *tg_url_resolve(const char *base, const char *location);

@@ -45,20 +45,21 @@ static uint64_t size_of(const tg_headers *h)
     return h->http >= 200 && h->http < 300 ? h->length : TG_SIZE_UNKNOWN;
 }
 
-/* What the hub says goes before what a storage host says; that fills in what the hub left open. */
+/* What the hub says goes before what a storage host says. That fills in the size where the hub left it open, but its
+ * ETag is its own. */
 static void note_reply(tg_http *r)
 {
     const tg_headers *h = &r->headers;
     tg_reply *reply = &r->reply;
     bool first = r->hub || !r->hub_seen;
     reply->http = h->http;
-    if (first) {
+    if (first)
         memcpy(reply->error_code, h->error_code, sizeof reply->error_code);
+    if (first && h->commit[0])
         memcpy(reply->commit, h->commit, sizeof reply->commit);
-    }
-    if (first || !reply->etag[0])
+    if (first && (h->linked_etag[0] || h->etag[0]))
         fill_etag(reply, h);
-    if (first || reply->size == TG_SIZE_UNKNOWN)
+    if (size_of(h) != TG_SIZE_UNKNOWN && (first || reply->size == TG_SIZE_UNKNOWN))
         reply->size = size_of(h);
     r->hub_seen = r->hub_seen || r->hub;
 }
@@ -135,6 +136,31 @@ static bool add_lines(tg_http *r)
     return ok;
 }
 
+static const char *variable(const char *name)
+{
+    const char *value = getenv(name);
+    return value && *value ? value : NULL;
+}
+
+/* With the authorities that the user names for curl; the library by itself does not look there. */
+static CURL *make_handle(void)
+{
+    CURL *c = curl_easy_init();
+    const char *file = variable("CURL_CA_BUNDLE"), *folder = file ? NULL : variable("SSL_CERT_DIR");
+    if (!file)
+        file = variable("SSL_CERT_FILE");
+    /* The size is refused later on, while a connection hangs on the handle. */
+    bool ok = c && curl_easy_setopt(c, CURLOPT_BUFFERSIZE, 512L << 10) == CURLE_OK &&
+              (!file || (curl_easy_setopt(c, CURLOPT_CAINFO, file) == CURLE_OK &&
+                         curl_easy_setopt(c, CURLOPT_PROXY_CAINFO, file) == CURLE_OK)) &&
+              (!folder || (curl_easy_setopt(c, CURLOPT_CAPATH, folder) == CURLE_OK &&
+                           curl_easy_setopt(c, CURLOPT_PROXY_CAPATH, folder) == CURLE_OK));
+    if (ok)
+        return c;
+    curl_easy_cleanup(c);
+    return NULL;
+}
+
 static bool set_options(tg_http *r)
 {
     char range[32];
@@ -145,7 +171,7 @@ static bool set_options(tg_http *r)
     bool ok = SET(URL, r->at) && SET(PRIVATE, r) && SET(ERRORBUFFER, r->message) && SET(HEADERFUNCTION, on_header) &&
               SET(HEADERDATA, r) && SET(WRITEFUNCTION, on_body) && SET(WRITEDATA, r) && SET(HTTPHEADER, r->lines) &&
               SET(SUPPRESS_CONNECT_HEADERS, 1L) && SET(NOSIGNAL, 1L) && SET(USERAGENT, "tinygpt/" TG_VERSION) &&
-              SET(BUFFERSIZE, 512L << 10) && SET(PIPEWAIT, 1L) && SET(CONNECTTIMEOUT, (long)TG_STALL_SECONDS) &&
+              SET(PIPEWAIT, 1L) && SET(CONNECTTIMEOUT, (long)TG_STALL_SECONDS) &&
               SET(LOW_SPEED_LIMIT, (long)TG_STALL_BYTES) && SET(LOW_SPEED_TIME, stall > 0 ? stall : 1L) &&
               SET(NOBODY, r->head ? 1L : 0L) && SET(RANGE, r->from > 0 ? range : NULL);
 #if LIBCURL_VERSION_NUM >= 0x075700
@@ -180,7 +206,7 @@ tg_status tg_http_start(tg_http *r, tg_error *err)
     r->trusted = true;
     r->hub_seen = false;
     if (!r->easy)
-        r->easy = curl_easy_init();
+        r->easy = make_handle();
     if (!r->at || !r->shown || !r->easy)
         return tg_fail_alloc(err, strlen(r->url), "a request");
     if (!tg_url_is(r->at, "https") && !tg_url_is(r->at, "http"))
@@ -242,7 +268,7 @@ static int page_length(const char *url)
 static const struct {
     const char *code, *what;
 } missing[] = {
-    {"RepoNotFound", "no such repository, or a token is needed: set HF_TOKEN"},
+    {"RepoNotFound", "repository not found, or a token is needed: set HF_TOKEN"},
     {"RevisionNotFound", "no such revision of the repository"},
     {"EntryNotFound", "no such file in the repository"},
 };
@@ -310,7 +336,8 @@ static void transport_failure(tg_http *r, CURLcode code)
         }
     curl_easy_getinfo(r->easy, CURLINFO_HTTP_CONNECTCODE, &connect_code);
     bool refused = connect_code >= 400 && connect_code < 500;
-    bool proxy = connect_code >= 300 || code == CURLE_COULDNT_RESOLVE_PROXY || code == CURLE_PROXY;
+    bool proxy = connect_code >= 300 || code == CURLE_COULDNT_RESOLVE_PROXY || code == CURLE_PROXY ||
+                 (code == CURLE_COULDNT_CONNECT && strstr(message, " port ") && !tg_url_names(r->at, message));
     tg_http_fail(r, refused ? TG_VERDICT_FAIL : verdict, TG_E_NETWORK, "%s%s", proxy ? "the proxy failed: " : "",
                     tg_quote_str(&q, message));
 }
