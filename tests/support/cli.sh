@@ -40,6 +40,14 @@ need_python() {
     exit 77
 }
 
+# For tests of downloads: skips where there is no libcurl.
+need_pull() {
+    HOME=$T HF_ENDPOINT=http://127.0.0.1:9 TINYGPT_FETCH_PACE=0 "$TINYGPT" pull owner/name 2>&1 |
+        grep -q 'without libcurl' || return
+    echo "$TINYGPT was built without libcurl"
+    exit 77
+}
+
 run() {
     run_in "$@" </dev/null
 }

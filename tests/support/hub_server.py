@@ -10,7 +10,9 @@ files by a redirect to a storage on another host, whose address is signed; small
 itself. The storage turns away whoever sends it the hub's token. Origins:
 
     hub   http://127.0.0.1:A             cdn   http://localhost:B, the storage
-    tls   https://localhost:C, the hub   other http://127.0.0.2:A, another host on the hub's port
+    other http://127.0.0.2:A, the hub's port on another host
+    tls   https://localhost:C, the hub   tlscdn https://localhost:D, its storage
+    proxy http://localhost:E, which plays the others itself, and opens no tunnels
 
 Alone: hub_server.py FOLDER OWNER/NAME=PATH... serves files and folders and prints HF_ENDPOINT=...
 """
@@ -238,13 +240,14 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.wfile.write(a.raw)
             self.close_connection = True
             return
-        names = [name.lower() for name, _ in a.headers]
+        declared = [value for name, value in a.headers if name.lower() == "content-length"]
         lines = [f"HTTP/1.1 {a.status} {http.HTTPStatus(a.status).phrase}"]
         lines += [f"{name}: {value}" for name, value in a.headers if value is not None]
         if a.chunked:
             lines.append("Transfer-Encoding: chunked")
-        elif "content-length" not in names:
+        elif not declared:
             lines.append(f"Content-Length: {len(a.body)}")
+        self.close_connection |= declared != [] and declared != [str(len(a.body))]
         self.wfile.write(("\r\n".join(lines) + "\r\n\r\n").encode("latin-1"))
         if self.command != "HEAD":
             self.send_body(a)
@@ -291,7 +294,7 @@ class Origin(socketserver.ThreadingMixIn, socketserver.TCPServer):
 
     def sent(self, n):
         with self.hub.lock:
-            self.hub.bytes_sent += n
+            self.hub.bytes_sent += n if self.name == "cdn" else 0
 
     def serve(self, handler):
         parts = urllib.parse.urlsplit(handler.path)
@@ -322,12 +325,14 @@ class Hub:
     def __init__(self, folder, certificate=None, host="127.0.0.1"):
         self.folder = pathlib.Path(folder)
         self.lock, self.requests, self.faults, self.repos = threading.Lock(), [], [], {}
-        self.connections, self.bytes_sent = {}, 0
+        self.connections, self.served = {}, []
+        self.bytes_sent = 0  # by the storage
         self.direct_small = False  # answer small files at once instead of by a redirect
         self.log = (self.folder / "requests.jsonl").open("w")
         self.origins = [Origin(self, "hub", host, 0, self.play_hub)]
         port = self.origins[0].server_address[1]
-        self.origins += [Origin(self, "cdn", "127.0.0.1", 0, self.play_cdn)]
+        self.origins += [Origin(self, "cdn", "127.0.0.1", 0, self.play_cdn),
+                         Origin(self, "proxy", "127.0.0.1", 0, self.play_proxy)]
         try:
             self.origins += [Origin(self, "other", "127.0.0.2", port, self.play_hub)]
         except OSError:  # no such address, or another's
@@ -335,7 +340,8 @@ class Hub:
         if certificate:
             context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
             context.load_cert_chain(*certificate)
-            self.origins += [Origin(self, "tls", "127.0.0.1", 0, self.play_hub, context)]
+            self.origins += [Origin(self, "tls", "127.0.0.1", 0, self.play_hub, context),
+                             Origin(self, "tlscdn", "127.0.0.1", 0, self.play_cdn, context)]
         self.url = {origin.name: origin.url for origin in self.origins}
 
     def close(self):
@@ -348,6 +354,7 @@ class Hub:
     def repo(self, name, files, revisions=("main",), **more):
         """Puts a commit of a repository under its revisions, in the place of what was there."""
         repo = Repo(name, files, **more)
+        self.served += files.values()
         for revision in (*revisions, repo.commit):
             self.repos[name, revision] = repo
         return repo
@@ -398,10 +405,11 @@ class Hub:
         if path[1:4] == ["api", "resolve-cache", "models"]:
             return self.small("/".join(path[4:6]), path[6], "/".join(path[7:]), True)
         if path[3:4] == ["resolve"]:
-            return self.resolve("/".join(path[1:3]), path[4], "/".join(path[5:]))
+            return self.resolve("/".join(path[1:3]), path[4], "/".join(path[5:]),
+                                self.url["tlscdn" if request.origin == "tls" else "cdn"])
         return error(404, "", "Not Found")
 
-    def resolve(self, name, revision, path):
+    def resolve(self, name, revision, path, storage):
         repo = self.repos.get((name, revision))
         if not repo:
             return self.missing(name)
@@ -410,7 +418,7 @@ class Hub:
         if not repo.large(path):
             return self.small(name, repo.commit, path, self.direct_small)
         digest, size = sha256(repo.files[path]), len(repo.files[path])
-        to = f"{self.url['cdn']}/cdn/{digest}?{self.SIGNATURE}&response-content-disposition=inline"
+        to = f"{storage}/cdn/{digest}?{self.SIGNATURE}&response-content-disposition=inline"
         return Answer(302, [("Location", to), ("X-Repo-Commit", repo.commit), ("X-Linked-Size", str(size)),
                             ("X-Linked-Etag", f'"{digest}"'), ("ETag", f'"{digest}"'), ("Accept-Ranges", "bytes")],
                       b"Found. Redirecting")
@@ -428,6 +436,12 @@ class Hub:
         if any(n == name for n, _ in self.repos):
             return error(404, "RevisionNotFound", "Invalid rev id")
         return error(404, "RepoNotFound", "Repository not found")
+
+    def play_proxy(self, request):
+        for origin in self.origins:
+            if request.target.startswith(origin.url + "/"):
+                return origin.play(request)
+        return error(502, "", "no way there")
 
     def play_cdn(self, request):
         """The storage knows files by their digest; /plain/NAME are the same without a signature."""
