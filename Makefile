@@ -139,6 +139,7 @@ check-layers: ## does the code respect the include table of the layers?
 check-models: tinygpt $(BUILD)/tests/models/score $(BUILD)/tests/token/driver ## tests on real models and tokenizers, from PyPI
 	@tests/models/run ./tinygpt $(BUILD)/tests/models/score
 	@tests/models/tokens $(BUILD)/tests/token/driver
+	@tests/models/hub
 	@tests/models/reports ./tinygpt
 
 asan: ## `make check` under the address and undefined-behaviour sanitizers
