@@ -103,7 +103,7 @@ static double between_half_and_one(void)
 static bool again(tg_net *net, tg_job *job)
 {
     tg_http *r = &job->request;
-    double asked = r->headers.wait, delay;
+    double asked = r->headers->wait, delay;
     char what[sizeof r->err.message];
     snprintf(what, sizeof what, "%s", r->err.message);
     if (job->bytes >= PROGRESS_BYTES)
@@ -114,7 +114,7 @@ static bool again(tg_net *net, tg_job *job)
                 net->max_wait);
         return false;
     }
-    if (r->headers.http == 429) {
+    if (r->headers->http == 429) {
         if (job->waited)
             return false;
         job->waited = true;
@@ -256,8 +256,8 @@ static bool get_begin(tg_http *r)
 {
     get_job *g = r->arg;
     g->n = 0;
-    return r->head || r->headers.length == TG_SIZE_UNKNOWN || r->headers.length <= g->max_bytes ||
-           !too_large(g, r->headers.length);
+    return r->head || r->headers->length == TG_SIZE_UNKNOWN || r->headers->length <= g->max_bytes ||
+           !too_large(g, r->headers->length);
 }
 
 static bool get_take(tg_http *r, const char *bytes, size_t n)

@@ -1,53 +1,21 @@
 /* net_file.c - one file's life: its part is adopted or created, what is there is digested, the rest is asked for,
  * compared with what is known of it, written, and brought under its name. */
+#include "fetch/net_file.h"
+
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
-#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "base/memory.h"
-#include "fetch/digest.h"
-#include "fetch/net_request.h"
-#include "fetch/part.h"
 
 enum {
     BUFFER_BYTES = 256 << 10, /* libcurl hands out 16 KiB at a time; digest and disk get this many */
     SLICE_BYTES = 8 << 20,    /* of an older part, between two looks at the rest of the world */
 };
-
-typedef enum phase { OPEN, CHECK, REQUEST, FINISH } phase;
-
-typedef struct file_job {
-    tg_job job; /* first */
-    tg_download *dl;
-    const struct file_set *set;
-    phase phase;
-    tg_record wanted; /* what the caller knows of it */
-    tg_part part;
-    tg_digest digest;
-    tg_digest_kind kind; /* what is computed */
-    uint64_t digested;   /* bytes of the part that the digest has seen */
-    char *buffer;        /* [BUFFER_BYTES] behind the part's bytes */
-    size_t n_buffer;
-    bool begun;        /* its room on the disk is reserved */
-    bool whole;        /* do not ask for a range again: the server gets it wrong */
-    bool fresh;        /* the one new attempt after a wrong digest is under way */
-    const char *looks; /* what the first bytes are instead of a model, or NULL */
-} file_job;
-
-typedef struct file_set {
-    file_job *jobs;
-    size_t n;
-} file_set;
-
-static tg_fetch_file *file_of(file_job *f)
-{
-    return f->dl->file;
-}
 
 static void set_done(file_job *f)
 {
@@ -56,8 +24,7 @@ static void set_done(file_job *f)
 
 /* ---- bytes ------------------------------------------------------------------------------- */
 
-/* Forgets what is there, and what a server has said of it. */
-static tg_status start_over(file_job *f, tg_error *err)
+tg_status tg_file_start_over(file_job *f, tg_error *err)
 {
     tg_record *record = &f->part.record;
     memcpy(record->etag, f->wanted.etag, sizeof record->etag);
@@ -106,12 +73,23 @@ static tg_status flush(file_job *f, tg_error *err)
     return tg_part_write(&f->part, f->buffer, n, err);
 }
 
+tg_status tg_file_begin_digest(file_job *f, tg_error *err)
+{
+    uint64_t size = f->part.record.size;
+    tg_digest_kind wanted = f->dl->kind == TG_DIGEST_NONE ? TG_DIGEST_SHA256 : f->dl->kind;
+    f->kind = f->part.record.digest[0] ? tg_digest_kind_of(f->part.record.digest) : wanted;
+    f->digested = 0;
+    tg_digest_free(&f->digest);
+    return f->kind == TG_DIGEST_GIT_BLOB && size == TG_SIZE_UNKNOWN ? TG_OK
+                                                                     : tg_digest_begin(&f->digest, f->kind, size, err);
+}
+
 static bool take(tg_http *r, const char *bytes, size_t n)
 {
     file_job *f = r->arg;
     if (f->part.record.size != TG_SIZE_UNKNOWN && n > f->part.record.size - f->part.stored - f->n_buffer) {
         tg_http_fail(r, TG_VERDICT_FAIL, TG_E_INTEGRITY, "is longer than declared (allowed %" PRIu64 " bytes)",
-                        f->part.record.size);
+                     f->part.record.size);
         tg_part_discard(&f->part);
         return false;
     }
@@ -129,172 +107,6 @@ static bool take(tg_http *r, const char *bytes, size_t n)
     }
     set_done(f);
     return tg_net_tick(r->net);
-}
-
-/* ---- the headers of the answer ----------------------------------------------------------- */
-
-static bool refuse(file_job *f, tg_status status, const char *what)
-{
-    tg_part_discard(&f->part);
-    return tg_http_fail(&f->job.request, TG_VERDICT_FAIL, status, "%s", what);
-}
-
-/* Begin anew with another request. */
-static bool ask_again(file_job *f, const char *why)
-{
-    tg_http *r = &f->job.request;
-    if (start_over(f, &r->err) != TG_OK) {
-        r->verdict = TG_VERDICT_FAIL;
-        return false;
-    }
-    return tg_http_fail(r, TG_VERDICT_RETRY, TG_E_NETWORK, "%s", why);
-}
-
-/* The wanted version is the one that the caller asked for, and the one that the part is of. */
-static bool same_version(file_job *f)
-{
-    tg_http *r = &f->job.request;
-    const tg_reply *reply = &r->reply;
-    const char *commit = f->dl->commit, *etag = f->wanted.etag, *had = f->part.record.etag;
-    tg_quoted q;
-    char text[400];
-    if (commit && reply->commit[0] && strcmp(commit, reply->commit) != 0) {
-        snprintf(text, sizeof text, "changed on the server (found commit %s, wanted %.40s)", reply->commit, commit);
-        return refuse(f, TG_E_INTEGRITY, text);
-    }
-    if (*etag && reply->etag[0] && strcmp(etag, reply->etag) != 0) {
-        snprintf(text, sizeof text, "changed on the server (found ETag %.128s, wanted %.128s)",
-                 tg_quote_str(&q, reply->etag), etag);
-        return refuse(f, TG_E_INTEGRITY, text);
-    }
-    if (r->from > 0 && r->headers.http != 200 && *had && reply->etag[0] && strcmp(had, reply->etag) != 0)
-        return ask_again(f, "changed on the server since its part was fetched");
-    return true;
-}
-
-/* What the file's size and digest must be, from whoever knows: the caller, else the hub, else the answer. */
-static bool know(file_job *f)
-{
-    tg_http *r = &f->job.request;
-    tg_record *record = &f->part.record;
-    uint64_t size = r->reply.size;
-    char text[160];
-    snprintf(record->etag, sizeof record->etag, "%s", r->reply.etag);
-    if (size == 0 && !r->hub_seen)
-        size = TG_SIZE_UNKNOWN; /* an answer without a body is no file */
-    if (record->size == TG_SIZE_UNKNOWN) {
-        record->size = file_of(f)->size = size;
-    } else if (size != TG_SIZE_UNKNOWN && size != record->size && size > 0) {
-        snprintf(text, sizeof text, "has another size (found %" PRIu64 " bytes, wanted %" PRIu64 ")", size,
-                 record->size);
-        return refuse(f, TG_E_INTEGRITY, text);
-    }
-    if (!record->digest[0] && r->hub_seen && !r->reply.weak && tg_digest_kind_of(r->reply.etag) != TG_DIGEST_NONE)
-        snprintf(record->digest, sizeof record->digest, "%.64s", r->reply.etag);
-    return true;
-}
-
-static bool ends_with(const char *s, const char *suffix)
-{
-    size_t n = strlen(s), k = strlen(suffix);
-    return n >= k && strcasecmp(s + n - k, suffix) == 0;
-}
-
-/* Whether an answer that brings the whole file brings as many bytes as it must, and no page instead. */
-static bool right_length(file_job *f)
-{
-    const tg_headers *h = &f->job.request.headers;
-    uint64_t size = f->part.record.size;
-    bool differs = h->length != TG_SIZE_UNKNOWN && h->length != size && h->length > 0;
-    char text[200];
-    if (strcmp(h->content_type, "text/html") == 0 && (differs || !f->part.record.digest[0]) &&
-        !ends_with(file_of(f)->name, ".html"))
-        return refuse(f, TG_E_INTEGRITY, "an HTML page came instead of the file");
-    if (!differs)
-        return true;
-    snprintf(text, sizeof text, "has another size (found %" PRIu64 " bytes, wanted %" PRIu64 ")", h->length, size);
-    return refuse(f, TG_E_INTEGRITY, text);
-}
-
-/* Without a size and a digest, an end that may as well be the server's is none. */
-static bool has_end(file_job *f)
-{
-    const tg_headers *h = &f->job.request.headers;
-    return f->part.record.size != TG_SIZE_UNKNOWN || f->part.record.digest[0] || h->length != TG_SIZE_UNKNOWN || h->framed ||
-           refuse(f, TG_E_NETWORK, "the server does not tell where the file ends (a digest would: --sha256)");
-}
-
-/* 206 must go on where the part ends, and end where the file does. */
-static bool right_range(file_job *f)
-{
-    const tg_http *r = &f->job.request;
-    const tg_headers *h = &r->headers;
-    uint64_t size = f->part.record.size, end = size != TG_SIZE_UNKNOWN ? size : h->total;
-    if (h->ranged && r->from > 0 && h->first == r->from && h->last + 1 == end &&
-        (h->total == TG_SIZE_UNKNOWN || h->total == end) &&
-        (h->length == TG_SIZE_UNKNOWN || h->length == end - r->from))
-        return true;
-    f->whole = true;
-    return ask_again(f, "the server sent another range than was asked for");
-}
-
-/* Is there room for this file, and for those that have not begun? */
-static tg_status make_room(file_job *f, tg_error *err)
-{
-    struct statvfs fs;
-    uint64_t size = f->part.record.size, need = 0;
-    for (size_t i = 0; i < f->set->n; i++) {
-        const file_job *other = &f->set->jobs[i];
-        uint64_t whole = other->dl->file->size;
-        if (!other->begun && whole != TG_SIZE_UNKNOWN && whole > other->part.stored &&
-            !tg_add_u64(need, whole - other->part.stored, &need))
-            need = UINT64_MAX;
-    }
-    f->begun = true;
-    if (fstatvfs(f->dl->folder, &fs) == 0 && need / fs.f_frsize > fs.f_bavail)
-        return tg_fail(err, TG_E_RESOURCE, file_of(f)->name, "no room on the disk (needed %.1f MiB, free %.1f MiB)",
-                       (double)need / 1048576, (double)fs.f_bavail * (double)fs.f_frsize / 1048576);
-    return size == TG_SIZE_UNKNOWN ? TG_OK : tg_newfile_reserve(&f->part.file, f->part.stored, size, err);
-}
-
-/* Digests as the bytes come, unless git's kind has to wait for the size. */
-static tg_status begin_digest(file_job *f, tg_error *err)
-{
-    uint64_t size = f->part.record.size;
-    f->kind = f->part.record.digest[0] ? tg_digest_kind_of(f->part.record.digest) : TG_DIGEST_SHA256;
-    f->digested = 0;
-    tg_digest_free(&f->digest);
-    return f->kind == TG_DIGEST_GIT_BLOB && size == TG_SIZE_UNKNOWN ? TG_OK
-                                                                     : tg_digest_begin(&f->digest, f->kind, size, err);
-}
-
-static bool begin(tg_http *r)
-{
-    file_job *f = r->arg;
-    const tg_headers *h = &r->headers;
-    uint64_t size = f->part.record.size;
-    if (!same_version(f))
-        return false;
-    if (h->http == 416)
-        return f->part.stored == size ||
-               (size == TG_SIZE_UNKNOWN && h->ranged && h->total == f->part.stored) ||
-               ask_again(f, "the server has no such range of it");
-    bool goes_on = h->http == 206;
-    if (!goes_on && r->from > 0 && start_over(f, &r->err) != TG_OK) {
-        r->verdict = TG_VERDICT_FAIL;
-        return false;
-    }
-    if ((goes_on && !right_range(f)) || !know(f) || (!goes_on && !(right_length(f) && has_end(f))))
-        return false;
-    bool strong = h->etag[0] && !h->weak;
-    snprintf(f->part.record.body_etag, sizeof f->part.record.body_etag, "%s", strong ? h->etag : "");
-    tg_status status = goes_on ? TG_OK : begin_digest(f, &r->err);
-    if (status == TG_OK)
-        status = tg_part_note(&f->part, &r->err);
-    if (status == TG_OK)
-        status = make_room(f, &r->err);
-    r->verdict = status == TG_OK ? TG_VERDICT_DONE : TG_VERDICT_FAIL;
-    return status == TG_OK;
 }
 
 /* ---- the steps --------------------------------------------------------------------------- */
@@ -324,8 +136,8 @@ static tg_step open_part(file_job *f, tg_error *err)
     file_of(f)->resumed = f->part.stored;
     file_of(f)->state = f->part.stored > 0 ? TG_FETCH_CHECKING : TG_FETCH_RUNNING;
     set_done(f);
-    f->phase = CHECK;
-    return failed(begin_digest(f, err));
+    f->phase = FILE_CHECK;
+    return failed(tg_file_begin_digest(f, err));
 }
 
 /* Digests what it has not seen yet; true when it has seen all. */
@@ -350,7 +162,7 @@ static tg_step check(file_job *f, tg_error *err)
     bool later = f->kind == TG_DIGEST_GIT_BLOB && f->part.record.size == TG_SIZE_UNKNOWN;
     if (!later && !digest_slice(f, err))
         return failed(err->status);
-    f->phase = f->part.stored == f->part.record.size && f->part.record.digest[0] && f->part.stored > 0 ? FINISH : REQUEST;
+    f->phase = f->part.stored == f->part.record.size && f->part.record.digest[0] && f->part.stored > 0 ? FILE_FINISH : FILE_REQUEST;
     return TG_STEP_BUSY;
 }
 
@@ -360,13 +172,13 @@ static tg_step request(file_job *f, tg_error *err)
     if (flush(f, err) != TG_OK)
         return TG_STEP_FAILED;
     if (f->job.answered) {
-        f->phase = FINISH;
+        f->phase = FILE_FINISH;
         return TG_STEP_BUSY;
     }
     const tg_record *record = &f->part.record;
     /* Without an ETag to compare, the digest alone tells that two halves are of one file. */
     bool resumable = f->part.stored > 0 && !f->whole && (record->body_etag[0] || record->digest[0]);
-    if (!resumable && f->part.stored > 0 && start_over(f, err) != TG_OK)
+    if (!resumable && f->part.stored > 0 && tg_file_start_over(f, err) != TG_OK)
         return TG_STEP_FAILED;
     r->from = f->part.stored;
     r->if_range = record->body_etag[0] ? record->body_etag : NULL;
@@ -396,9 +208,9 @@ static tg_step mismatch(file_job *f, const char *found, tg_error *err)
     f->fresh = true;
     tell(f, "digest differs from what it must be: fetching it anew");
     *err = (tg_error){0};
-    f->phase = REQUEST;
+    f->phase = FILE_REQUEST;
     f->job.answered = false;
-    return failed(start_over(f, err));
+    return failed(tg_file_start_over(f, err));
 }
 
 /* The body ended as it should, but too early: what is there stays for another attempt. */
@@ -409,7 +221,7 @@ static tg_step too_short(file_job *f, tg_error *err)
     tg_http_fail(&f->job.request, TG_VERDICT_RETRY, TG_E_INTEGRITY,
                     "ended too early (found %" PRIu64 " bytes, wanted %" PRIu64 ")", f->part.stored,
                     size == TG_SIZE_UNKNOWN ? 1 : size);
-    f->phase = REQUEST;
+    f->phase = FILE_REQUEST;
     return TG_STEP_RETRY;
 }
 
@@ -449,6 +261,7 @@ static tg_step finish(file_job *f, tg_error *err)
     tg_record *record = &f->part.record;
     char hex[65];
     uint64_t stored = f->part.stored;
+    f->begun = true; /* a part that was whole has asked for no room */
     if (record->size == TG_SIZE_UNKNOWN ? stored == 0 : stored < record->size)
         return too_short(f, err);
     if (!digest_slice(f, err))
@@ -479,7 +292,7 @@ static tg_step step(tg_job *job, tg_error *err)
 {
     file_job *f = (file_job *)job;
     static tg_step (*const steps[])(file_job *, tg_error *) = {
-        [OPEN] = open_part, [CHECK] = check, [REQUEST] = request, [FINISH] = finish};
+        [FILE_OPEN] = open_part, [FILE_CHECK] = check, [FILE_REQUEST] = request, [FILE_FINISH] = finish};
     return steps[f->phase](f, err);
 }
 
@@ -491,7 +304,7 @@ static void set_up(file_job *f, tg_net *net, tg_download *dl, const file_set *se
     f->set = set;
     f->job.step = step;
     f->job.file = dl->file;
-    f->job.request = (tg_http){.net = net, .url = dl->url, .begin = begin, .take = take, .arg = f};
+    f->job.request = (tg_http){.net = net, .url = dl->url, .begin = tg_file_begin, .take = take, .arg = f};
     dl->file->state = TG_FETCH_WAITING;
     dl->file->done = dl->file->resumed = 0;
 }

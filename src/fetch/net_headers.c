@@ -190,14 +190,20 @@ static const struct {
     {"Transfer-Encoding", on_transfer},
 };
 
-/* "HTTP/1.1 200 OK", "HTTP/2 200": whatever stood in an answer before it (100 Continue) is gone. */
+void tg_headers_begin(tg_headers *h, time_t now)
+{
+    *h = (tg_headers){.now = now, .length = TG_SIZE_UNKNOWN, .linked_size = TG_SIZE_UNKNOWN, .wait = -1};
+}
+
+/* "HTTP/1.1 200 OK", "HTTP/2 200": whatever stood in an answer before it (100 Continue) is gone, but its bytes. */
 static void on_status(tg_headers *h, const char *line)
 {
-    tg_headers anew = {.n_bytes = h->n_bytes, .now = h->now, .length = TG_SIZE_UNKNOWN,
-                       .linked_size = TG_SIZE_UNKNOWN, .wait = -1, .framed = line[5] > '1'};
+    size_t n_bytes = h->n_bytes;
     const char *space = strchr(line, ' ');
-    anew.http = space ? atoi(space + 1) : 0;
-    *h = anew;
+    tg_headers_begin(h, h->now);
+    h->n_bytes = n_bytes;
+    h->framed = line[5] > '1';
+    h->http = space ? atoi(space + 1) : 0;
 }
 
 bool tg_headers_line(tg_headers *h, const char *bytes, size_t n)

@@ -9,7 +9,7 @@
 
 enum { TG_HEADER_LINE_MAX = 16 << 10, TG_HEADERS_MAX = 256 << 10, TG_REDIRECTS_MAX = 10 };
 
-/* One answer. Zeroed but for `now` to begin with; a status line makes it anew. */
+/* One answer; a status line makes it anew. */
 typedef struct tg_headers {
     time_t now;                        /* what dates are compared with */
     size_t n_bytes;                    /* of all lines, also of 100 Continue */
@@ -28,6 +28,9 @@ typedef struct tg_headers {
     double wait;                       /* seconds that Retry-After or RateLimit ask for; < 0: neither does */
     char location[TG_HEADER_LINE_MAX]; /* "" */
 } tg_headers;
+
+/* Before the first line of a request. */
+void tg_headers_begin(tg_headers *h, time_t now);
 
 /* One line, with or without its line end. False, and `bad` says why, for what makes the answer worthless. */
 bool tg_headers_line(tg_headers *h, const char *line, size_t n);

@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
+
 enum { DROPPED_MAX = 64 << 10 }; /* bytes of an error page; then the connection is given up */
 
 bool tg_http_fail(tg_http *r, tg_http_verdict verdict, tg_status status, const char *fmt, ...)
@@ -49,7 +51,7 @@ static uint64_t size_of(const tg_headers *h)
  * ETag is its own. */
 static void note_reply(tg_http *r)
 {
-    const tg_headers *h = &r->headers;
+    const tg_headers *h = r->headers;
     tg_reply *reply = &r->reply;
     bool first = r->hub || !r->hub_seen;
     reply->http = h->http;
@@ -66,22 +68,24 @@ static void note_reply(tg_http *r)
 
 static bool wanted(const tg_http *r)
 {
-    return r->headers.http / 100 == 2 || (r->headers.http == 416 && r->from > 0);
+    return r->headers->http / 100 == 2 || (r->headers->http == 416 && r->from > 0);
 }
 
 /* The empty line behind the headers of an answer. */
 static bool headers_end(tg_http *r)
 {
     tg_quoted q;
-    if (r->headers.http < 200)
+    if (r->headers->http < 200)
         return true;
     note_reply(r);
     if (!wanted(r))
         return true;
     r->begun = true;
-    if (r->headers.encoding[0])
+    if (r->headers->encoding[0])
         return tg_http_fail(r, TG_VERDICT_FAIL, TG_E_NETWORK, "Content-Encoding (found %s, allowed identity)",
-                               tg_quote_str(&q, r->headers.encoding));
+                            tg_quote_str(&q, r->headers->encoding));
+    if (r->headers->http == 206 && r->from == 0)
+        return tg_http_fail(r, TG_VERDICT_FAIL, TG_E_NETWORK, "a part came (HTTP 206), and the whole was asked for");
     return r->begin(r);
 }
 
@@ -91,11 +95,11 @@ static size_t on_header(char *line, size_t size, size_t n, void *arg)
     n *= size;
     bool end = n > 0 && (line[0] == '\r' || line[0] == '\n'), ok;
     if (r->begun) /* a trailer */
-        ok = (r->headers.n_bytes += n) <= TG_HEADERS_MAX;
+        ok = (r->headers->n_bytes += n) <= TG_HEADERS_MAX;
     else
-        ok = tg_headers_line(&r->headers, line, n);
+        ok = tg_headers_line(r->headers, line, n);
     if (!ok)
-        tg_http_fail(r, TG_VERDICT_FAIL, TG_E_NETWORK, "%s", r->headers.bad[0] ? r->headers.bad : "trailers too long");
+        tg_http_fail(r, TG_VERDICT_FAIL, TG_E_NETWORK, "%s", r->headers->bad[0] ? r->headers->bad : "trailers too long");
     else if (end && !r->begun)
         ok = headers_end(r);
     return ok ? n : 0;
@@ -105,7 +109,7 @@ static size_t on_body(char *bytes, size_t size, size_t n, void *arg)
 {
     tg_http *r = arg;
     n *= size;
-    if (r->begun && r->headers.http != 416)
+    if (r->begun && r->headers->http != 416)
         return r->take(r, bytes, n) ? n : 0;
     r->n_dropped += n;
     r->dropped = r->n_dropped > DROPPED_MAX;
@@ -184,7 +188,7 @@ static bool set_options(tg_http *r)
 /* One hop. */
 static bool begin_hop(tg_http *r)
 {
-    r->headers = (tg_headers){.now = time(NULL), .length = TG_SIZE_UNKNOWN, .linked_size = TG_SIZE_UNKNOWN, .wait = -1};
+    tg_headers_begin(r->headers, time(NULL));
     r->begun = r->dropped = false;
     r->n_dropped = 0;
     r->message[0] = '\0';
@@ -207,7 +211,9 @@ tg_status tg_http_start(tg_http *r, tg_error *err)
     r->hub_seen = false;
     if (!r->easy)
         r->easy = make_handle();
-    if (!r->at || !r->shown || !r->easy)
+    if (!r->headers)
+        r->headers = tg_alloc(1, sizeof *r->headers, "headers", NULL);
+    if (!r->at || !r->shown || !r->easy || !r->headers)
         return tg_fail_alloc(err, strlen(r->url), "a request");
     if (!tg_url_is(r->at, "https") && !tg_url_is(r->at, "http"))
         return tg_fail(err, TG_E_USAGE, r->shown, "is no URL that can be fetched (allowed: https:// and http://)");
@@ -222,8 +228,10 @@ void tg_http_free(tg_http *r)
     curl_slist_free_all(r->lines);
     free(r->at);
     free(r->shown);
+    tg_free(r->headers);
     r->easy = NULL;
     r->lines = NULL;
+    r->headers = NULL;
     r->at = r->shown = NULL;
 }
 
@@ -233,17 +241,16 @@ void tg_http_free(tg_http *r)
 static bool redirect(tg_http *r)
 {
     tg_quoted q;
-    if (!r->headers.location[0])
-        return tg_http_fail(r, TG_VERDICT_FAIL, TG_E_NETWORK, "redirect (%d) without Location", r->headers.http);
+    if (!r->headers->location[0])
+        return tg_http_fail(r, TG_VERDICT_FAIL, TG_E_NETWORK, "redirect (%d) without Location", r->headers->http);
     if (r->n_redirects++ == TG_REDIRECTS_MAX)
         return tg_http_fail(r, TG_VERDICT_FAIL, TG_E_NETWORK, "too many redirects (allowed %d)", TG_REDIRECTS_MAX);
-    char *to = tg_url_resolve(r->at, r->headers.location);
+    char *to = tg_url_resolve(r->at, r->headers->location);
     bool web = to && (tg_url_is(to, "https") || (tg_url_is(to, "http") && !tg_url_is(r->at, "https")));
     if (!web) {
         char *shown = to ? tg_url_redact(to) : NULL;
         tg_http_fail(r, TG_VERDICT_FAIL, TG_E_NETWORK, "redirect to where it must not go (found %s, allowed %s)",
-                        shown ? tg_quote_str(&q, shown) : "no URL",
-                        tg_url_is(r->at, "https") ? "https" : "https and http");
+                     shown ? tg_quote_str(&q, shown) : "no URL", tg_url_is(r->at, "https") ? "https" : "https and http");
         free(shown);
         free(to);
         return false;
@@ -265,39 +272,41 @@ static int page_length(const char *url)
     return end ? (int)(end - url) : (int)strlen(url);
 }
 
+/* What is said of an answer: the first row that fits its status (0: any 4xx) and the hub's X-Error-Code (NULL: any). */
 static const struct {
+    int http;
     const char *code, *what;
-} missing[] = {
-    {"RepoNotFound", "repository not found, or a token is needed: set HF_TOKEN"},
-    {"RevisionNotFound", "no such revision of the repository"},
-    {"EntryNotFound", "no such file in the repository"},
+    bool page; /* and where to go for it */
+    const char *more;
+} refusals[] = {
+    {0, "RepoNotFound", "repository not found, or a token is needed: set HF_TOKEN", false, ""},
+    {0, "RevisionNotFound", "no such revision of the repository", false, ""},
+    {0, "EntryNotFound", "no such file in the repository", false, ""},
+    {401, "GatedRepo", "access must be granted at ", true, ", and a token is needed: set HF_TOKEN"},
+    {0, "GatedRepo", "access must be granted at ", true, ""},
+    {401, NULL, "not found, or a token is needed: set HF_TOKEN", false, ""},
+    {403, NULL, "access must be granted at ", true, ""},
+    {404, NULL, "not found", false, ""},
+    {407, NULL, "the proxy wants a user and a password", false, ""},
+    {429, NULL, "too many requests", false, ""},
 };
 
 static void http_failure(tg_http *r)
 {
-    const tg_headers *h = &r->headers;
-    const char *code = r->reply.error_code;
-    bool gated = strcmp(code, "GatedRepo") == 0, later = h->http == 408 || h->http / 100 == 5;
-    for (size_t i = 0; i < sizeof missing / sizeof *missing; i++)
-        if (h->http / 100 == 4 && strcmp(code, missing[i].code) == 0) {
-            tg_http_fail(r, TG_VERDICT_FAIL, TG_E_NETWORK, "%s (HTTP %d)", missing[i].what, h->http);
+    int http = r->headers->http;
+    bool later = http == 408 || http / 100 == 5 || (http == 429 && r->headers->wait >= 0);
+    tg_http_verdict verdict = later ? TG_VERDICT_RETRY : TG_VERDICT_FAIL;
+    r->reply.down = http / 100 == 5;
+    for (size_t i = 0; i < sizeof refusals / sizeof *refusals; i++) {
+        const char *code = refusals[i].code;
+        if ((refusals[i].http ? refusals[i].http == http : http / 100 == 4) &&
+            (!code || strcmp(code, r->reply.error_code) == 0)) {
+            tg_http_fail(r, verdict, TG_E_NETWORK, "%s%.*s%s (HTTP %d)", refusals[i].what,
+                         refusals[i].page ? page_length(r->shown) : 0, r->shown, refusals[i].more, http);
             return;
         }
-    if (gated || h->http == 403)
-        tg_http_fail(r, TG_VERDICT_FAIL, TG_E_NETWORK, "access must be granted at %.*s%s (HTTP %d)",
-                        page_length(r->shown), r->shown, h->http == 401 ? ", and a token is needed: set HF_TOKEN" : "",
-                        h->http);
-    else if (h->http == 401)
-        tg_http_fail(r, TG_VERDICT_FAIL, TG_E_NETWORK, "not found, or a token is needed: set HF_TOKEN (HTTP 401)");
-    else if (h->http == 404)
-        tg_http_fail(r, TG_VERDICT_FAIL, TG_E_NETWORK, "not found (HTTP 404)");
-    else if (h->http == 429)
-        tg_http_fail(r, h->wait >= 0 ? TG_VERDICT_RETRY : TG_VERDICT_FAIL, TG_E_NETWORK,
-                        "too many requests (HTTP 429)");
-    else
-        tg_http_fail(r, later ? TG_VERDICT_RETRY : TG_VERDICT_FAIL, TG_E_NETWORK, "the server answered HTTP %d",
-                        h->http);
-    r->reply.down = h->http / 100 == 5;
+    }
+    tg_http_fail(r, verdict, TG_E_NETWORK, "the server answered HTTP %d", http);
 }
 
 /* What libcurl's errors mean: whether another attempt may help, and whether nothing was reached. */
@@ -349,7 +358,7 @@ bool tg_http_next(tg_http *r, CURLcode code)
         return false;
     if (code != CURLE_OK && !r->dropped)
         transport_failure(r, code);
-    else if (is_redirect(r->headers.http))
+    else if (is_redirect(r->headers->http))
         return redirect(r);
     else if (!wanted(r))
         http_failure(r);

@@ -45,7 +45,7 @@ typedef struct tg_http {
     bool (*take)(struct tg_http *r, const char *bytes, size_t n);
     void *arg;
 
-    tg_headers headers; /* of the last answer */
+    tg_headers *headers; /* of the last answer */
     tg_reply reply;     /* of the hub's, where one was the hub's */
     tg_http_verdict verdict;
     tg_error err;

@@ -22,8 +22,7 @@ static bool line(const char *text)
 
 static void answer(const char *status)
 {
-    memset(&h, 0, sizeof h);
-    h.now = NOW;
+    tg_headers_begin(&h, NOW);
     assert_true(line(status));
 }
 
