@@ -405,7 +405,8 @@ typedef struct tg_request {
     bool special; /* special tokens are part of the text */
     int n_top;    /* likeliest tokens to tell of every row, 0: the one drawn alone; -1: nothing, it costs time */
     int n_draft;  /* tokens guessed at most, from what came after the same words before, and verified in one
-                     evaluation: prompt lookup, which changes speed and no text; 0: none */
+                     evaluation: prompt lookup, which changes speed and no text; 0: none. Texts that are active
+                     together have as many rows together; seven serve well */
     tg_piece_sink sink;
     void *arg;
 } tg_request;

@@ -70,7 +70,7 @@ const tg_option tg_option_table[] = {
     {"lookup", 0, GEN, FLAG(lookup),
      "guess tokens from what came after the same words before, and verify many at once: the same text, "
      "sooner where it repeats its prompt"},
-    {"draft", 0, GEN, INT(n_draft, "N", 1, 32, "8"), "tokens that --lookup guesses at most"},
+    {"draft", 0, GEN, INT(n_draft, "N", 1, 32, "7"), "tokens that --lookup guesses at most"},
     {"each-line", 0, GEN, FLAG(each_line),
      "each line of FILE or stdin is a prompt, text or an object {\"prompt\": ...} with OpenAI's other fields; they are "
      "continued together, and written in order: a line each, with \\n for newlines, or by --jsonl"},

@@ -37,9 +37,8 @@ typedef struct slot {
     int n_drawn;
     size_t n_text; /* bytes of the text, those held back among them */
     int row, n_rows;       /* of this evaluation */
-    int n_draft, n_right;  /* the last n_draft of them are guesses; how many have turned out right, */
+    int n_draft, n_right;  /* the last n_draft of them are guesses, of which n_right have turned out right */
     bool missed;           /* until one did not */
-    int most_draft;        /* guesses worth while: grows with those that are right */
 } slot;
 
 struct tg_generator {
@@ -49,7 +48,7 @@ struct tg_generator {
     int n_ctx_seq; /* positions of a text */
     slot *slot; /* [n_seq_max] */
     tg_top *top; /* [n_vocab] */
-    int n_vocab, n_rows;
+    int n_vocab, n_rows, n_active;
     int32_t *id, *seq; /* of the rows */
     uint8_t *want;
     slot **of_row;
@@ -302,7 +301,6 @@ tg_status tg_generator_add(tg_generator *g, const tg_request *r, tg_error *err)
     s->request = *r;
     s->n_prompt = s->n_ids = (int)r->n_ids;
     s->n_drawn = s->n_rows = s->n_draft = 0;
-    s->most_draft = r->n_draft;
     s->n_text = 0;
     tg_status status = tg_sampler_create(&s->sampler, g->model, &r->sampling, err);
     if (status == TG_OK)
@@ -433,11 +431,12 @@ static void add_row(tg_generator *g, slot *s, int32_t id, bool want)
     s->n_rows++;
 }
 
-/* Guesses behind the last known token, of which all logits are wanted. */
+/* Guesses behind the last known token, of which all logits are wanted. Texts share the rows that are cheap. */
 static void add_guesses(tg_generator *g, slot *s)
 {
     int32_t guess[TG_DRAFT_MAX];
-    int room = need(g, s) - s->n_ids, most = s->most_draft < room ? s->most_draft : room;
+    int room = need(g, s) - s->n_ids, most = (s->request.n_draft + 1) / g->n_active - 1;
+    most = most < room ? most : room;
     s->n_draft = most > 0 ? tg_lookup(s->ids, s->n_ids, most, guess) : 0;
     for (int i = 0; i < s->n_draft; i++)
         add_row(g, s, guess[i], true);
@@ -459,7 +458,9 @@ static void add_known(tg_generator *g, slot *s, int most)
 /* Rows of texts that go on, then of prompts as many as the batch still takes. */
 static void gather(tg_generator *g)
 {
-    g->n_rows = 0;
+    g->n_rows = g->n_active = 0;
+    for (int i = 0; i < g->info.n_seq_max; i++)
+        g->n_active += g->slot[i].state == ACTIVE;
     for (int prompts = 0; prompts < 2; prompts++)
         for (int i = 0; i < g->info.n_seq_max; i++) {
             slot *s = &g->slot[i];
@@ -469,16 +470,12 @@ static void gather(tg_generator *g)
         }
 }
 
-/* Learns from the guesses how many are worth while, and cuts those off that were wrong. */
+/* Counts the guesses, and cuts those off that were wrong. */
 static tg_status settle(tg_generator *g, slot *s, tg_error *err)
 {
     int known = s->n_ids - 1; /* the last one waits for the next evaluation */
     g->n_drafted += (uint64_t)s->n_draft;
     g->n_accepted += (uint64_t)s->n_right;
-    if (s->n_draft > 0)
-        s->most_draft = s->n_right < s->n_draft ? s->n_right + 1 : 2 * s->most_draft;
-    if (s->most_draft > s->request.n_draft)
-        s->most_draft = s->request.n_draft;
     s->n_draft = s->n_right = 0;
     if (s->seq < 0 || n_cached(g, s) <= known)
         return TG_OK;

@@ -3,7 +3,9 @@
 
 enum {
     MATCH_LEAST = 2, /* tokens that must agree */
+    MATCH_WELL = 4,  /* and that make a long guess worth while: rows of an evaluation are cheap, not free */
     MATCH_ENOUGH = 8,
+    SHORT_GUESS = 3,
 };
 
 /* Tokens before `end` that are the same as the last ones. */
@@ -27,6 +29,8 @@ int tg_lookup(const int32_t *ids, int n, int most, int32_t *out)
     }
     if (from == 0)
         return 0;
+    if (best < MATCH_WELL && most > SHORT_GUESS)
+        most = SHORT_GUESS;
     for (int i = 0; i < most; i++) /* behind the end it goes on with itself, as periodic texts do */
         out[i] = from + i < n ? ids[from + i] : out[from + i - n];
     return most;

@@ -5,7 +5,7 @@
 #include <stdint.h>
 
 /* Finds where the last tokens of ids [n] stand earlier, by the longest match, the latest among equals, and copies what
- * followed there: `most` ids into out. Returns how many: none where there is no such place. */
+ * followed there into out. Returns how many: `most` at most, fewer where little agrees, none where nothing does. */
 int tg_lookup(const int32_t *ids, int n, int most, int32_t *out);
 
 #endif

@@ -176,18 +176,18 @@ static void little_room(void **state)
     (void)state;
     together(192, 64, 4, 0);
     together(256, 64, 12, 0);
-    together(256, 16, 3, 8);
-    together(320, 512, 12, 4);
+    together(256, 16, 3, 32);
+    together(320, 512, 12, 32);
 }
 
 static void guesses(void **state)
 {
     (void)state;
     for (int n_draft = 1; n_draft <= TG_DRAFT_MAX; n_draft *= 2) {
-        tg_generator_info info = together(4096, 64, 1 + n_draft % 5, n_draft);
+        tg_generator_info info = together(4096, 64, n_draft < 8 ? 1 : 3, n_draft);
         assert_true(info.n_drafted > 0 && info.n_accepted > 0 && info.n_accepted <= info.n_drafted);
     }
-    together(4096, 3, 4, 8);
+    together(4096, 3, 4, 31);
 }
 
 /* A conversation: what is in the cache is gone on with, what differs is computed anew. */

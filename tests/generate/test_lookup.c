@@ -32,8 +32,9 @@ static void longest_then_latest(void **state)
                 best = agree(ids, n, end);
                 from = end;
             }
-        assert_int_equal(tg_lookup(ids, n, most, out), from ? most : 0);
-        for (int i = 0; from && i < most; i++) /* a text that repeats itself goes on to do so */
+        int want = !from ? 0 : best < 4 && most > 3 ? 3 : most;
+        assert_int_equal(tg_lookup(ids, n, most, out), want);
+        for (int i = 0; i < want; i++) /* a text that repeats itself goes on to do so */
             assert_int_equal(out[i], ids[from + i % (n - from)]);
     }
 }
