@@ -74,6 +74,7 @@ static void put_table(tg_output *out, table *t)
     fit(t, columns);
     for (size_t i = 0; i < t->n; i++) {
         const row *r = &t->rows[i];
+        tg_output_print(out, "%s", i == 0 ? tg_style_for(out->fd, TG_STYLE_BOLD) : "");
         put_cell(out, r->name, t->name);
         tg_output_print(out, "%*s%*s", GAP + SIZE, r->size, GAP, "");
         put_cell(out, r->license[0] ? r->license : "-", t->license);
@@ -83,7 +84,7 @@ static void put_table(tg_output *out, table *t)
             tg_output_print(out, "%*s", GAP, "");
             put_cell(out, r->last, t->last);
         }
-        tg_output_write(out, "\n", 1);
+        tg_output_print(out, "%s\n", i == 0 ? tg_style_for(out->fd, TG_STYLE_PLAIN) : "");
     }
 }
 

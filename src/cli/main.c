@@ -82,6 +82,7 @@ static int run(int argc, char **argv, tg_error *err)
     if (opt.attention && (status = check_attention(opt.attention, err)))
         return status;
     tg_say_quiet(opt.quiet);
+    tg_color_when(opt.color);
     return command->run(&opt, err);
 }
 

@@ -180,6 +180,8 @@ const tg_option tg_option_table[] = {
      "a GGUF file, a Hugging Face folder, the name of a pulled model, or hf:REPO[:FILE], which is "
      "pulled when it is not here; else TINYGPT_MODEL, else the model that comes with tinygpt"},
     {"no-mmap", 0, TG_CMD_MODEL, FLAG(no_mmap), "read the model instead of mapping it"},
+    {"color", 0, TG_CMD_ALL, CHOICE(color, "auto|always|never", "auto"),
+     "colours; auto: on a terminal, unless NO_COLOR is set"},
     {"quiet", 'q', TG_CMD_ALL, FLAG(quiet), "errors alone on stderr"},
     {"verbose", 'v', TG_CMD_ALL, FLAG(verbose), "tell what was chosen"},
     {"help", 'h', TG_CMD_ALL, FLAG(help), "this text"},

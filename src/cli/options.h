@@ -28,6 +28,7 @@ typedef struct tg_options {
 
     /* common */
     bool help, version, quiet, verbose, no_mmap;
+    int color; /* TG_COLOR_... */
     const char *model; /* NULL: the default one */
 
     /* evaluation */

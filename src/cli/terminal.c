@@ -4,12 +4,14 @@
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <time.h>
 #include <unistd.h>
 
 static bool be_quiet;
+static int color_when;
 static int n_drawn; /* lines of progress on the screen; the cursor is at the end of the last */
 
 void tg_say_quiet(bool quiet)
@@ -29,6 +31,29 @@ static void to_stderr(const char *bytes, size_t n)
     }
 }
 
+/* Does fd understand more than lines of text? */
+static bool is_capable(int fd)
+{
+    const char *term = getenv("TERM");
+    return isatty(fd) && term && strcmp(term, "dumb") != 0;
+}
+
+void tg_color_when(int when)
+{
+    color_when = when;
+}
+
+const char *tg_style_for(int fd, tg_style style)
+{
+    static const char *const codes[] = {"\x1b[0m", "\x1b[1m", "\x1b[1;31m", "\x1b[1;35m"};
+    const char *refused = getenv("NO_COLOR");
+    if (color_when == TG_COLOR_NEVER)
+        return "";
+    if (color_when == TG_COLOR_AUTO && ((refused && *refused) || !is_capable(fd)))
+        return "";
+    return codes[style];
+}
+
 /* Puts what takes the cursor back to where progress began and, unless it is drawn anew, clears from there. */
 static int put_home(char *text, bool clear)
 {
@@ -43,12 +68,16 @@ static int put_home(char *text, bool clear)
     return n;
 }
 
-static void say(const char *prefix, const char *fmt, va_list args)
+/* "tinygpt: ", a word in a style or none, and the message. */
+static void say(const char *prefix, tg_style style, const char *word, const char *fmt, va_list args)
 {
     char line[1400];
     size_t room = sizeof line - 1;
     int n = put_home(line, true);
     n += snprintf(line + n, room - (size_t)n, "%s", prefix);
+    if (*word)
+        n += snprintf(line + n, room - (size_t)n, "%s%s%s ", tg_style_for(STDERR_FILENO, style), word,
+                      tg_style_for(STDERR_FILENO, TG_STYLE_PLAIN));
     int more = vsnprintf(line + n, room - (size_t)n, fmt, args);
     size_t len = (size_t)n + (more > 0 ? (size_t)more : 0);
     if (len > room - 1)
@@ -57,34 +86,34 @@ static void say(const char *prefix, const char *fmt, va_list args)
     to_stderr(line, len);
 }
 
-#define SAY(prefix)                                                                                \
+#define SAY(prefix, style, word)                                                                   \
     va_list args;                                                                                  \
     va_start(args, fmt);                                                                           \
-    say(prefix, fmt, args);                                                                        \
+    say(prefix, style, word, fmt, args);                                                           \
     va_end(args)
 
 void tg_say_error(const char *fmt, ...)
 {
-    SAY("tinygpt: error: ");
+    SAY("tinygpt: ", TG_STYLE_ERROR, "error:");
 }
 
 void tg_say_warning(const char *fmt, ...)
 {
     if (be_quiet)
         return;
-    SAY("tinygpt: warning: ");
+    SAY("tinygpt: ", TG_STYLE_WARNING, "warning:");
 }
 
 void tg_say_note(const char *fmt, ...)
 {
     if (be_quiet)
         return;
-    SAY("tinygpt: ");
+    SAY("tinygpt: ", TG_STYLE_PLAIN, "");
 }
 
 void tg_say_line(const char *fmt, ...)
 {
-    SAY("");
+    SAY("", TG_STYLE_PLAIN, "");
 }
 
 int tg_cli_fail(tg_error *err, int status, const char *fmt, ...)
@@ -120,7 +149,7 @@ void tg_terminal_size(int fd, int *columns, int *rows)
 bool tg_progress_due(tg_progress *progress)
 {
     double now = tg_seconds();
-    if (be_quiet || !isatty(STDERR_FILENO))
+    if (be_quiet || !is_capable(STDERR_FILENO))
         return false;
     if (progress->begun == 0)
         progress->begun = now;

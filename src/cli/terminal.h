@@ -22,6 +22,14 @@ void tg_say_note(const char *fmt, ...) TG_PRINTF(1, 2);    /* silent under -q */
 void tg_say_line(const char *fmt, ...) TG_PRINTF(1, 2);    /* as it is: asked for by an option */
 void tg_say_quiet(bool quiet);                             /* -q: errors alone */
 
+/* Colours, as --color says: those of a terminal that is able to, unless NO_COLOR is set, for TG_COLOR_AUTO. */
+enum { TG_COLOR_AUTO, TG_COLOR_ALWAYS, TG_COLOR_NEVER }; /* in the order of the option's words */
+void tg_color_when(int when);
+
+typedef enum tg_style { TG_STYLE_PLAIN, TG_STYLE_BOLD, TG_STYLE_ERROR, TG_STYLE_WARNING } tg_style;
+/* What begins a style in a text that goes to fd, TG_STYLE_PLAIN what ends it; "" where there are no colours. */
+const char *tg_style_for(int fd, tg_style style);
+
 /* Seconds on a clock that never runs backwards. */
 double tg_seconds(void);
 

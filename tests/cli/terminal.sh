@@ -74,4 +74,24 @@ status 0
 out 'not joined
 '
 
+# colours: for a terminal that knows them, unless someone would not have them
+cat >"$T/colors.py" <<'PYTHON'
+import os, sys
+sys.path.insert(0, "tests/support")
+import screen
+program = sys.argv[1]
+for words, more, styles in (([], {}, True), ([], {"NO_COLOR": "1"}, False), ([], {"NO_COLOR": ""}, True),
+                            ([], {"TERM": "dumb"}, False), (["--color", "never"], {}, False),
+                            (["--color", "always"], {"NO_COLOR": "1", "TERM": "dumb"}, True)):
+    env = {k: v for k, v in os.environ.items() if k != "NO_COLOR"} | {"TERM": "xterm"} | more
+    status, out, shown = screen.run([program, "generate", *words, "-m", "/no/model", "x"], env=env)
+    assert status == 9 and shown.text().startswith("tinygpt: error: /no/model: "), shown.text()
+    assert (shown.styles > 0) == styles, (words, more)
+PYTHON
+ok "colours" "$PYTHON" "$T/colors.py" "$TINYGPT"
+run generate --color always -m /no/model x
+err "tinygpt: $(printf '\033[1;31merror:\033[0m') /no/model: cannot be opened: No such file or directory"
+run generate -m /no/model x
+err 'tinygpt: error: /no/model: cannot be opened: No such file or directory'
+
 finish

@@ -33,7 +33,7 @@ def check(what, good):
 def environment(hub, cache):
     names = ("HF_", "XDG_CACHE", "http", "HTTP", "no_proxy", "NO_PROXY", "TINYGPT_MODEL")
     return ({k: v for k, v in os.environ.items() if not k.startswith(names)}
-            | dict(HF_ENDPOINT=hub.url["hub"], HF_HUB_CACHE=str(cache), HF_HOME=str(cache), HOME=str(cache)))
+            | dict(HF_ENDPOINT=hub.url["hub"], HF_HUB_CACHE=str(cache), HF_HOME=str(cache), HOME=str(cache), TERM="xterm"))
 
 
 def on_terminal(hub, folder, columns, rows):

@@ -16,7 +16,7 @@ class Screen:
         self.columns, self.rows = columns, rows
         self.lines, self.y, self.x, self.wraps = [""], 0, 0, True
         self.rest = ""
-        self.escapes = 0
+        self.escapes = self.styles = 0
 
     def put(self, c):
         if self.x >= self.columns and self.wraps:
@@ -36,7 +36,7 @@ class Screen:
         text, self.rest = self.rest + text, ""
         while text:
             if text[0] == "\x1b":
-                found = re.match(r"\x1b\[(\??)(\d*)([A-Za-z])", text)
+                found = re.match(r"\x1b\[(\??)(\d*)(?:;\d+)*([A-Za-z])", text)
                 if not found:
                     assert len(text) < 8, f"an unknown sequence: {text[:16]!r}"
                     self.rest = text
@@ -66,6 +66,8 @@ class Screen:
             del self.lines[self.y + 1 :]
         elif mark and n == 7 and letter in "lh":
             self.wraps = letter == "h"
+        elif letter == "m":
+            self.styles += 1
         else:
             raise AssertionError(f"an unknown sequence: {mark}{number}{letter}")
 
