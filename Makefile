@@ -6,6 +6,8 @@ CC      ?= cc
 AR      ?= ar
 BUILD   ?= build/$(MODE)
 PYTHON  ?= python3
+# 1: chat edits its lines by readline; found by pkg-config unless it is said.
+WITH_READLINE ?= $(if $(shell pkg-config --exists readline 2>/dev/null && echo found),1,0)
 # 0: no libcurl and no libcrypto; `tinygpt pull` says so when asked.
 WITH_CURL ?= 1
 
@@ -43,6 +45,10 @@ BLAS_DIR := $(wildcard /usr/lib/$(subst -pc-,-,$(MACHINE))/openblas-openmp)
 LIBS := $(if $(IS_CLANG),-lomp) $(if $(BLAS_DIR),-L$(BLAS_DIR)) -lopenblas -ljansson \
         $(if $(filter-out 0,$(WITH_CURL)),-lcurl -lcrypto) -lm -lpthread
 
+READLINE := $(filter-out 0,$(WITH_READLINE))
+BASE += $(if $(READLINE),-DTG_WITH_READLINE)
+CLI_LIBS := $(if $(READLINE),-lreadline)
+
 OUR_CFLAGS = $(BASE) $(WARN) $(OPT_$(MODE))
 ALL_CFLAGS = $(OUR_CFLAGS) $(CPPFLAGS) $(CFLAGS)
 LINK       = $(CC) $(ALL_CFLAGS) $(LINK_$(MODE)) $(LDFLAGS)
@@ -77,7 +83,7 @@ tinygpt: $(BIN)
 	@cmp -s $< $@ || cp $< $@
 
 $(BIN): $(CLI_OBJ) $(LIB)
-	$(LINK) -o $@ $^ $(LIBS)
+	$(LINK) -o $@ $^ $(CLI_LIBS) $(LIBS)
 
 # What WITH_CURL=0 makes, from the same objects but a few: for its test.
 NO_CURL := $(BUILD)/tinygpt-no-curl
@@ -126,7 +132,7 @@ $(BUILD)/tests/support/%.so: tests/support/%.c $(BUILD)/flags
 CLI_PARTS := $(filter-out %/main.o,$(CLI_OBJ))
 $(BUILD)/tests/cli/%: tests/cli/%.c $(CLI_PARTS) $(LIB)
 	@mkdir -p $(@D)
-	$(LINK) -Itests -o $@ $< $(CLI_PARTS) $(LIB) -lcmocka $(LIBS)
+	$(LINK) -Itests -o $@ $< $(CLI_PARTS) $(LIB) -lcmocka $(CLI_LIBS) $(LIBS)
 
 # ---- tests ---------------------------------------------------------------------------------------
 

@@ -9,6 +9,7 @@
 
 const tg_command tg_commands[] = {
     {TG_CMD_GENERATE, "generate", "[PROMPT]", 1, "continue a prompt", tg_cmd_generate},
+    {TG_CMD_CHAT, "chat", "[MESSAGE]", 1, "talk with a model, or have one message answered", tg_cmd_chat},
     {TG_CMD_TOKENIZE, "tokenize", "[TEXT]", 1, "show a text as tokens, or tokens as text",
      tg_cmd_tokenize},
     {TG_CMD_LOGITS, "logits", NULL, 0, "write what the model predicts for given tokens",

@@ -17,6 +17,7 @@ enum {
     TG_CMD_BENCH = 1 << 4,
     TG_CMD_PERPLEXITY = 1 << 5,
     TG_CMD_SCORE = 1 << 6,
+    TG_CMD_CHAT = 1 << 7,
     TG_CMD_MODEL = (1 << 16) - 1, /* all that load a model and run it, or tell of it: the bits up to here */
     TG_CMD_QUANTIZE = 1 << 16,
     TG_CMD_PULL = 1 << 17,
@@ -45,6 +46,7 @@ extern const int tg_n_commands;
 const tg_command *tg_command_find(const char *name, tg_error *err);
 
 int tg_cmd_generate(const struct tg_options *opt, tg_error *err);
+int tg_cmd_chat(const struct tg_options *opt, tg_error *err);
 int tg_cmd_tokenize(const struct tg_options *opt, tg_error *err);
 int tg_cmd_logits(const struct tg_options *opt, tg_error *err);
 int tg_cmd_inspect(const struct tg_options *opt, tg_error *err);

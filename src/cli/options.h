@@ -59,6 +59,10 @@ typedef struct tg_options {
     uint64_t seed;
     bool ignore_eos, echo, stats;
 
+    /* chat */
+    const char *system, *chat_template;
+    int think; /* 0: on, 1: off, -1: as the template has it */
+
     /* tokenize */
     bool ids, count;
     const char *decode;

@@ -66,3 +66,8 @@ int tg_signals_caught(void)
 {
     return caught;
 }
+
+void tg_signals_forget(void)
+{
+    caught = 0;
+}

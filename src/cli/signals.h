@@ -18,5 +18,6 @@ void tg_signals_watch(tg_session *session);
 void tg_signals_hold(bool hold);
 
 int tg_signals_caught(void); /* number of the signal, or 0 */
+void tg_signals_forget(void); /* as if none had come: it has done what it should */
 
 #endif
