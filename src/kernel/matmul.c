@@ -6,10 +6,13 @@
 #include "base/memory.h"
 #include "kernel/blas.h"
 #include "kernel/blocks.h"
+#include "kernel/interleave.h"
 #include "kernel/isa.h"
 #include "kernel/vector.h"
 
 TG_ISA_DECLARE(tg_matmul_kernels, tg_matmul_kernels);
+TG_ISA_DECLARE(tg_fused_kernels, tg_fused_kernels);
+TG_ISA_DECLARE(tg_fused_kernels, tg_interleaved_kernels);
 TG_ISA_DECLARE(tg_decoders, tg_decoders);
 
 enum {
@@ -23,9 +26,14 @@ static const tg_matmul_kernels *kernels(void)
     return TG_ISA_PICK(tg_matmul_kernels);
 }
 
+static const tg_fused_kernels *fused_kernels(const tg_matrix *m)
+{
+    return m->interleaved ? TG_ISA_PICK(tg_interleaved_kernels) : TG_ISA_PICK(tg_fused_kernels);
+}
+
 bool tg_matmul_wants_q8(const tg_matrix *w, tg_matmul_mode mode)
 {
-    return w->data && !mode.precise && kernels()->fused[w->type->type];
+    return w->data && !mode.precise && fused_kernels(w)->fused[w->type->type];
 }
 
 void tg_quantize_row(const float *x, int n, tg_q8 *out)
@@ -33,15 +41,17 @@ void tg_quantize_row(const float *x, int n, tg_q8 *out)
     kernels()->quantize(x, n, out);
 }
 
-static void row_to_f32(const tg_dtype *type, const void *row, float *out, int n)
-{
-    void (*decode)(const void *, float *, size_t) = TG_ISA_PICK(tg_decoders)->to_f32[type->type];
-    (decode ? decode : type->to_f32)(row, out, (size_t)n);
-}
-
 void tg_matrix_row(const tg_matrix *w, int i, float *out)
 {
-    row_to_f32(w->type, w->data + (size_t)i * w->row_bytes, out, w->n_in);
+    void (*decode)(const void *, float *, size_t) = TG_ISA_PICK(tg_decoders)->to_f32[w->type->type];
+    decode = decode ? decode : w->type->to_f32;
+    if (!w->interleaved) {
+        decode(w->data + (size_t)i * w->row_bytes, out, (size_t)w->n_in);
+        return;
+    }
+    uint8_t bytes[TG_GATHERED_BYTES];
+    for (int from = 0; from < w->n_in; from += TG_GATHERED)
+        decode(bytes, out + from, tg_interleaved_gather(w, i, from, bytes));
 }
 
 /* A copy of a panel's rows is largest in Q8_0. */
@@ -114,13 +124,15 @@ static void make_plan(plan *pl, const tg_worker *w, const tg_matmul_job *job, tg
 
 /* ---- what to fetch ahead ---------------------------------------------------------------------------- */
 
-/* How far ahead: enough for memory to answer, and not so far that it is gone from the first-level cache. Panels are
- * walked through by columns, so that the last rows of the next one are wanted at once when this one is done:
- * where a panel is large, what is fetched must have got beyond the next. */
-enum { AHEAD_LEAST = 16384, AHEAD_OF_PANEL = 4096 };
+/* How far ahead: enough for memory to answer, and not so far that it is gone from the first-level cache. Panels that
+ * are not interleaved are walked through by columns, so that the last rows of the next one are wanted at once when
+ * this one is done: where a panel is large, what is fetched must have got beyond the next. */
+enum { AHEAD_INTERLEAVED = 8192, AHEAD_LEAST = 16384, AHEAD_OF_PANEL = 4096 };
 
 static size_t ahead_for(const tg_matrix *m)
 {
+    if (m->interleaved)
+        return AHEAD_INTERLEAVED;
     size_t panel = TG_PANEL * m->row_bytes + AHEAD_OF_PANEL;
     return m->type->block > 1 && panel > AHEAD_LEAST ? panel : AHEAD_LEAST;
 }
@@ -200,10 +212,10 @@ typedef struct part {
     int row, n_rows, first, n_out;
 } part;
 
-/* n of the 16 rows of a panel exist: the others become zeros in a copy. */
+/* n of the 16 rows of a panel exist: the others become zeros in a copy, unless they are there. */
 static const uint8_t *whole_panel(const tg_matrix *m, const uint8_t *rows, int n, uint8_t *copy)
 {
-    if (n >= TG_PANEL)
+    if (n >= TG_PANEL || (m->interleaved && n > 0))
         return rows;
     size_t bytes = (size_t)(n > 0 ? n : 0) * m->row_bytes;
     memset(copy + bytes, 0, TG_PANEL * m->row_bytes - bytes);
@@ -213,8 +225,8 @@ static const uint8_t *whole_panel(const tg_matrix *m, const uint8_t *rows, int n
 /* All rows of activations; n_out is a multiple of the panels, or the matrix ends there. */
 static void q8_part(const part *t)
 {
-    const tg_matmul_kernels *k = kernels();
     const tg_matrix *m = t->p->w;
+    const tg_fused_kernels *k = fused_kernels(m);
     const tg_type type = m->type->type;
     const bool few = t->x->n <= TG_FUSED_ROWS;
     int n_blocks = m->n_in / 32, end = t->first + t->n_out;
@@ -230,7 +242,7 @@ static void q8_part(const part *t)
         k->unpack[type](rows, m->row_bytes, ahead, n_blocks, panels + (size_t)i * (size_t)n_blocks);
         if (++i == TG_PANELS) {
             int first = o - (TG_PANELS - 1) * TG_PANEL;
-            k->panels[type](panels, t->x->q, t->x->n, n_blocks, t->p, first, end - first);
+            kernels()->panels[type](panels, t->x->q, t->x->n, n_blocks, t->p, first, end - first);
             i = 0;
         }
     }
@@ -252,7 +264,7 @@ static void float_part(const part *t)
                 rows[i] = (const float *)(const void *)src;
             } else {
                 float *dst = (float *)t->w->scratch + (size_t)i * (size_t)m->n_in;
-                row_to_f32(m->type, src, dst, m->n_in);
+                tg_matrix_row(m, o + i, dst);
                 rows[i] = dst;
             }
         }
@@ -272,7 +284,7 @@ static void blas_outputs(const part *t, int first, int n)
         weights = (const float *)(const void *)src;
     else
         for (int i = 0; i < n; i++)
-            row_to_f32(m->type, src + (size_t)i * m->row_bytes, decoded + (size_t)i * n_in, m->n_in);
+            tg_matrix_row(m, first + i, decoded + (size_t)i * n_in);
     tg_blas_gemm(t->n_rows, n, m->n_in, t->x->f + (size_t)t->row * n_in, n_in, weights, n_in, t->p->add, out,
                  t->p->out_stride);
     for (int r = 0; m->bias && r < t->n_rows; r++, out += t->p->out_stride)

@@ -13,12 +13,14 @@
 #include "kernel/dtype.h"
 #include "kernel/team.h"
 
-/* [n_out][n_in], rows of row_bytes; data is NULL for a role that the model does not have. */
+/* [n_out][n_in], rows of row_bytes, 16 of which may be interleaved (interleave.h); data is NULL for a role that
+ * the model does not have. */
 typedef struct tg_matrix {
     const uint8_t *data;
     const tg_dtype *type;
     int n_out, n_in;
     size_t row_bytes;
+    bool interleaved;
     const float *bias;    /* [n_out] or NULL */
 } tg_matrix;
 
@@ -99,15 +101,20 @@ typedef struct tg_panel_block {
     float scale[2][TG_PANEL], min[2][TG_PANEL];
 } tg_panel_block;
 
-typedef struct tg_matmul_kernels {
-    /* out[r][first_out .. + n_valid) for the n rows of activations at x, each n_blocks blocks, and the 16
-     * weight rows at `rows`, row_bytes apart; as much memory as these take is fetched from `ahead` on meanwhile.
+/* A table for weights as they lie in files, and one for interleaved ones, where row_bytes says nothing. */
+typedef struct tg_fused_kernels {
+    /* out[r][first_out .. + n_valid) for the n rows of activations at x, each n_blocks blocks, and a panel of 16
+     * weight rows, row_bytes apart; as much memory as these take is fetched from `ahead` on meanwhile.
      * n is at most TG_FUSED_ROWS. NULL for float types. */
-    void (*fused[TG_TYPE_COUNT])(const uint8_t *rows, size_t row_bytes, const uint8_t *ahead, const tg_q8 *x,
+    void (*fused[TG_TYPE_COUNT])(const uint8_t *panel, size_t row_bytes, const uint8_t *ahead, const tg_q8 *x,
                                  int n, int n_blocks, const tg_product *p, int first_out, int n_valid);
-    /* The same for any n and TG_PANELS panels, one behind the other, that `unpack` made of the weight rows. */
-    void (*unpack[TG_TYPE_COUNT])(const uint8_t *rows, size_t row_bytes, const uint8_t *ahead, int n_blocks,
+    /* A panel made ready for tg_matmul_kernels.panels. */
+    void (*unpack[TG_TYPE_COUNT])(const uint8_t *panel, size_t row_bytes, const uint8_t *ahead, int n_blocks,
                                   tg_panel_block *out);
+} tg_fused_kernels;
+
+typedef struct tg_matmul_kernels {
+    /* As `fused`, for any n and TG_PANELS unpacked panels, one behind the other. */
     void (*panels[TG_TYPE_COUNT])(const tg_panel_block *panels, const tg_q8 *x, int n, int n_blocks,
                                   const tg_product *p, int first_out, int n_valid);
     /* out[r][o] for n_w (at most 4) weight rows and n rows of activations, all float32. For every 16 columns

@@ -12,6 +12,7 @@
 
 #include <cmocka.h>
 
+#include "kernel/interleave.h"
 #include "kernel/matmul.h"
 #include "support/blocks.h"
 #include "support/fnv.h"
@@ -36,6 +37,22 @@ static uint8_t *random_weights(const tg_dtype *t, int n_out, int n_in)
             set_scales(t, b, x * small, y * small * 5);
     }
     return w;
+}
+
+/* The same matrix, laid anew (free .data); of floats a copy. */
+static tg_matrix interleaved(const tg_matrix *m)
+{
+    const size_t bytes = tg_interleaved_bytes(m), plain = (size_t)m->n_out * m->row_bytes;
+    tg_matrix out = *m;
+    uint8_t *data = malloc(bytes ? bytes : plain);
+    if (bytes == 0)
+        memcpy(data, m->data, plain);
+    for (size_t i = 0; i * TG_PANEL * m->row_bytes < bytes; i++)
+        tg_interleave_panel(m, i, data);
+    out.data = data;
+    out.interleaved = bytes > 0;
+    assert_int_equal(tg_interleaved_bytes(&out), 0);
+    return out;
 }
 
 typedef struct job {
@@ -176,6 +193,43 @@ static void same_bits(void **state)
         }
         assert_memory_equal(a, b, sizeof a);
         free_rows(&x);
+        free(w);
+    }
+}
+
+/* However a matrix lies, for few rows of activations and for many, as integers and as floats. */
+static void interleaved_keeps_the_bits(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 12 * TG_TYPE_COUNT; i++) {
+        rand_state = 1 + (uint64_t)i;
+        const tg_dtype *t = &tg_dtypes[i % TG_TYPE_COUNT];
+        const int n_in = t->block == 1 ? rand_int(1, 200) : t->block * rand_int(1, t->block == 32 ? 70 : 9);
+        const int n_out = rand_int(1, 70), n = i % 3 == 2 ? rand_int(5, 70) : rand_int(1, 4);
+        uint8_t *w = random_weights(t, n_out, n_in);
+        tg_matrix m = {.data = w, .type = t, .n_out = n_out, .n_in = n_in,
+                       .row_bytes = tg_dtype_row_bytes(t, (size_t)n_in)};
+        tg_matrix anew = interleaved(&m);
+        tg_rows x = random_rows(n, n_in);
+        const size_t n_bytes = (size_t)n * (size_t)n_out * sizeof(float);
+        float *a = malloc(n_bytes), *b = malloc(n_bytes);
+        for (int mode = 0; mode < 4; mode++) {
+            tg_product of_a = {&m, a, (size_t)n_out, false}, of_b = {&anew, b, (size_t)n_out, false};
+            run(&x, &of_a, 1, (tg_matmul_mode){.precise = mode & 1, .blas = mode & 2}, 1);
+            run(&x, &of_b, 1, (tg_matmul_mode){.precise = mode & 1, .blas = mode & 2}, 2);
+            assert_memory_equal(a, b, n_bytes);
+        }
+        float *row = malloc(2 * (size_t)n_in * sizeof *row);
+        for (int o = 0; o < n_out; o++) {
+            tg_matrix_row(&m, o, row);
+            tg_matrix_row(&anew, o, row + n_in);
+            assert_memory_equal(row, row + n_in, (size_t)n_in * sizeof *row);
+        }
+        free(row);
+        free(b);
+        free(a);
+        free_rows(&x);
+        free((void *)(uintptr_t)anew.data);
         free(w);
     }
 }
@@ -356,7 +410,7 @@ static void nothing_is_read_outside(void **state)
     (void)state;
     enum { ROWS = 5, OUT_MOST = 33 };
     static float out[ROWS * OUT_MOST];
-    size_t page = (size_t)sysconf(_SC_PAGESIZE), room = 8 * page;
+    size_t page = (size_t)sysconf(_SC_PAGESIZE), room = 12 * page;
     uint8_t *map = mmap(NULL, room + 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     assert_true(map != MAP_FAILED);
     assert_int_equal(mprotect(map, page, PROT_NONE) | mprotect(map + page + room, page, PROT_NONE), 0);
@@ -367,16 +421,23 @@ static void nothing_is_read_outside(void **state)
         for (int n_out = 1; n_out <= OUT_MOST; n_out += 16) {
             size_t row = tg_dtype_row_bytes(t, (size_t)n_in), bytes = row * (size_t)n_out;
             uint8_t *w = random_weights(t, n_out, n_in);
-            assert_true(bytes <= room);
-            for (int at_end = 0; at_end < 2; at_end++)
+            tg_matrix m = {.data = w, .type = t, .n_out = n_out, .n_in = n_in, .row_bytes = row};
+            tg_matrix anew = interleaved(&m);
+            for (int i = 0; i < 4; i++) {
+                const tg_matrix *from = i / 2 ? &anew : &m;
+                size_t n_bytes = anew.interleaved && i / 2 ? tg_interleaved_bytes(&m) : bytes;
+                uint8_t *at = map + page + (i % 2 ? room - n_bytes : 0);
+                assert_true(n_bytes <= room);
+                memcpy(at, from->data, n_bytes);
+                tg_matrix there = *from;
+                there.data = at;
                 for (x.n = 1; x.n <= ROWS; x.n += 4) {
-                    uint8_t *at = map + page + (at_end ? room - bytes : 0);
-                    memcpy(at, w, bytes);
-                    tg_matrix m = {.data = at, .type = t, .n_out = n_out, .n_in = n_in, .row_bytes = row};
-                    tg_product p = {&m, out, (size_t)n_out, false};
+                    tg_product p = {&there, out, (size_t)n_out, false};
                     run(&x, &p, 1, (tg_matmul_mode){0}, 1);
-                    tg_matrix_row(&m, n_out - 1, x.f);
+                    tg_matrix_row(&there, n_out - 1, x.f);
                 }
+            }
+            free((void *)(uintptr_t)anew.data);
             free(w);
         }
         x.n = ROWS;
@@ -396,18 +457,21 @@ static void print_bits(void)
         uint8_t *w = random_weights(t, N_OUT, N_IN);
         tg_matrix m = {.data = w, .type = t, .n_out = N_OUT, .n_in = N_IN,
                        .row_bytes = tg_dtype_row_bytes(t, N_IN)};
-        for (int precise = 0; precise < 2; precise++) {
+        tg_matrix anew = interleaved(&m);
+        for (int i = 0; i < 4; i++) {
             uint64_t h = FNV_START;
             tg_rows x = random_rows(N, N_IN);
             for (x.n = 1; x.n <= N; x.n += x.n < 12 ? 1 : 21) {
-                tg_product p = {&m, out, N_OUT, false};
-                run(&x, &p, 1, (tg_matmul_mode){.precise = precise}, 1);
+                tg_product p = {i / 2 ? &anew : &m, out, N_OUT, false};
+                run(&x, &p, 1, (tg_matmul_mode){.precise = i % 2}, 1);
                 h = fnv_bytes(h, (const uint8_t *)out, (size_t)x.n * N_OUT * sizeof *out);
             }
-            printf("%s %s %016llx\n", t->name, precise ? "precise" : "", (unsigned long long)h);
+            printf("%s%s%s %016llx\n", t->name, i % 2 ? " precise" : "", i / 2 ? " interleaved" : "",
+                   (unsigned long long)h);
             x.n = N;
             free_rows(&x);
         }
+        free((void *)(uintptr_t)anew.data);
         free(w);
     }
 }
@@ -417,7 +481,7 @@ static const char *program_path;
 static void same_bits_at_each_level(void **state)
 {
     (void)state;
-    assert_int_equal(levels_agree(program_path), 2 * TG_TYPE_COUNT);
+    assert_int_equal(levels_agree(program_path), 4 * TG_TYPE_COUNT);
 }
 
 int main(int argc, char **argv)
@@ -430,7 +494,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(against_float64), cmocka_unit_test(same_bits),   cmocka_unit_test(extremes),
         cmocka_unit_test(quantising),      cmocka_unit_test(rows_decode), cmocka_unit_test(together),
-        cmocka_unit_test(nothing_is_read_outside), cmocka_unit_test(same_bits_at_each_level),
+        cmocka_unit_test(interleaved_keeps_the_bits), cmocka_unit_test(nothing_is_read_outside), cmocka_unit_test(same_bits_at_each_level),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
