@@ -39,6 +39,8 @@ static tg_status load_parts(tg_model *m, unsigned flags, tg_error *err)
                                       err);
     if (status == TG_OK)
         status = tg_weights_load(&m->weights, m->container, m->arena, err);
+    if (status == TG_OK && flags & TG_LOAD_INTERLEAVED)
+        status = tg_weights_interleave(&m->weights, meta_only ? NULL : m->container, err);
     m->supported = status == TG_OK;
     if (status != TG_OK && !meta_only)
         return status;
@@ -78,6 +80,7 @@ void tg_model_free(tg_model *m)
         return;
     tg_tokenizer_free(m->tokenizer);
     tg_free(m->chat_template);
+    tg_weights_free(&m->weights);
     tg_container_free(m->container);
     tg_arena_free(m->arena);
     free(m);
@@ -124,6 +127,7 @@ void tg_model_get_info(const tg_model *m, tg_model_info *info)
         .n_expert = c->n_expert,
         .n_expert_used = c->n_expert_used,
         .norm_eps = c->norm_eps,
+        .interleaved_bytes = m->weights.interleaved_bytes,
         .n_tensors = (int)tg_container_n_tensors(m->container),
     };
     if (tg_container_get_kind(m->container) == TG_CONTAINER_GGUF) {

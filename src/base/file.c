@@ -130,6 +130,15 @@ void tg_file_close(tg_file *file)
     *file = (tg_file){0};
 }
 
+void tg_file_release(const tg_file *file, const void *data, size_t n_bytes)
+{
+    const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), start = (uintptr_t)file->data, from = (uintptr_t)data;
+    if (file->mapped && from >= start && from - start < file->size) {
+        uintptr_t first = from / page * page;
+        madvise((void *)first, from + n_bytes - first, MADV_DONTNEED);
+    }
+}
+
 char *tg_path_join(const char *folder, const char *name, tg_error *err)
 {
     size_t nf = strlen(folder), nn = strlen(name);

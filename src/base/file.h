@@ -17,6 +17,9 @@ typedef struct tg_file {
 tg_status tg_file_open(tg_file *file, const char *path, uint64_t max_bytes, bool read, tg_error *err);
 void tg_file_close(tg_file *file);
 
+/* The pages of n_bytes of it, if it is mapped and has them, leave the process until they are read again. */
+void tg_file_release(const tg_file *file, const void *data, size_t n_bytes);
+
 /* folder + "/" + name on the heap. */
 char *tg_path_join(const char *folder, const char *name, tg_error *err);
 

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 void tg_free(void *p)
 {
@@ -153,6 +154,25 @@ void *tg_reserve(size_t n_bytes, const char *purpose, tg_error *err)
         return NULL;
     }
     return p;
+}
+
+void *tg_alloc_huge(size_t n_bytes, const char *purpose, tg_error *err)
+{
+    const size_t huge = (size_t)1 << 21, page = (size_t)sysconf(_SC_PAGESIZE);
+    const size_t used = n_bytes < SIZE_MAX / 2 ? tg_round_up(n_bytes, page) : SIZE_MAX / 2;
+    char *room = mmap(NULL, used + huge, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (room == MAP_FAILED) {
+        tg_fail_alloc(err, n_bytes, purpose);
+        return NULL;
+    }
+    size_t before = -(uintptr_t)room % huge;
+    if (before)
+        munmap(room, before);
+    munmap(room + before + used, huge - before);
+#ifdef MADV_HUGEPAGE
+    madvise(room + before, used, MADV_HUGEPAGE);
+#endif
+    return room + before;
 }
 
 void tg_unreserve(void *p, size_t n_bytes)

@@ -57,4 +57,8 @@ void tg_arena_free(tg_arena *arena);
 void *tg_reserve(size_t n_bytes, const char *purpose, tg_error *err);
 void tg_unreserve(void *p, size_t n_bytes);
 
+/* Zeroed memory from a boundary of huge pages on, for what is streamed again and again: in huge pages where the
+ * system gives them. What the machine has not in all is refused. Given back with tg_unreserve. */
+void *tg_alloc_huge(size_t n_bytes, const char *purpose, tg_error *err);
+
 #endif

@@ -262,6 +262,7 @@ static json_t *fields_of(const tg_bench_row *row)
     snprintf(hash, sizeof hash, "%016" PRIx64, row->logits_hash);
     put_text(o, "logits_hash", hash);
     put_text(o, "attention", row->attention);
+    put_whole(o, "interleaved_bytes", (double)row->model->interleaved_bytes);
     put_text(o, "isa", row->isa);
     put_real(o, "machine_read_bytes_per_s", row->machine.read_bytes_per_s);
     put_real(o, "machine_f32_flops", row->machine.f32_flops);

@@ -87,6 +87,9 @@ static void put_memory(report *r)
                     "%-14s %.1f MiB at a context of %d: weights %.1f, cache %.1f, scratch %.1f\n",
                     "memory", mib(sum), r->n_ctx, mib(r->info.weight_bytes), mib(r->kv_bytes),
                     mib(r->scratch_bytes));
+    if (r->opt->interleave)
+        tg_output_print(r->out, "%-14s %.1f MiB of the weights, not shared\n", "interleaved",
+                        mib(r->info.interleaved_bytes));
 }
 
 static void put_tensors(report *r)
@@ -188,9 +191,9 @@ static void put_json(report *r)
     json_object_set_new(all, "tokenizer", tokenizer_json(&r->tok));
     if (r->info.supported)
         json_object_set_new(all, "memory",
-                            json_pack("{s:i, s:I, s:I}", "n_ctx", r->n_ctx, "kv_bytes",
-                                      (json_int_t)r->kv_bytes, "scratch_bytes",
-                                      (json_int_t)r->scratch_bytes));
+                            json_pack("{s:i, s:I, s:I, s:I}", "n_ctx", r->n_ctx, "kv_bytes",
+                                      (json_int_t)r->kv_bytes, "scratch_bytes", (json_int_t)r->scratch_bytes,
+                                      "interleaved_bytes", (json_int_t)r->info.interleaved_bytes));
     if (r->opt->tensors)
         json_object_set_new(all, "tensors", tensors_json(r));
     tg_output_json(r->out, all, JSON_INDENT(2) | JSON_REAL_PRECISION(FLT_DIG));

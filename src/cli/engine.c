@@ -66,7 +66,8 @@ int tg_engine_load(tg_model **model, const char *path, const tg_options *opt, un
     if (status)
         return status;
     double begun = tg_seconds();
-    status = (int)tg_model_load(model, at, flags | (opt->no_mmap ? TG_LOAD_NO_MMAP : 0), err);
+    flags |= (opt->no_mmap ? TG_LOAD_NO_MMAP : 0) | (opt->interleave ? TG_LOAD_INTERLEAVED : 0);
+    status = (int)tg_model_load(model, at, flags, err);
     if (!status && opt->verbose)
         tg_say_note("model %s, loaded in %.3f s", tg_text_quote(&q, at), tg_seconds() - begun);
     tg_free(at);

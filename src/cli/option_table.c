@@ -191,6 +191,10 @@ const tg_option tg_option_table[] = {
     {"blas", 0, GEN | CHA | LOG | PPL | SCO | BEN, CHOICE(blas, "on|off", "on"),
      "off: float weights give the same bits for any batch size"},
 
+    {"interleave", 0, GEN | LOG | INS | PPL | BEN, FLAG(interleave),
+     "lay quantised weights anew at the start, as products read them: quicker, but loading takes longer, and their "
+     "memory is no more shared with other processes"},
+
     {"model", 'm', TG_CMD_MODEL, TEXT(model, "MODEL"),
      "a GGUF file, a Hugging Face folder, the name of a pulled model, or hf:REPO[:FILE], which is "
      "pulled when it is not here; else TINYGPT_MODEL, else the model that comes with tinygpt"},

@@ -40,6 +40,7 @@ typedef struct tg_options {
     const char *attention; /* NULL: auto */
     bool precise;
     int blas; /* 0: on, 1: off */
+    bool interleave;
 
     /* the text */
     const char *prompt, *file;

@@ -69,6 +69,14 @@ void tg_container_free(tg_container *c)
     tg_free(c);
 }
 
+void tg_container_release(const tg_container *c, const void *data, size_t n_bytes)
+{
+    for (int i = 1; c->parts && i < c->n_parts; i++)
+        tg_container_release(c->parts[i], data, n_bytes);
+    for (size_t i = 0; i < c->n_files; i++)
+        tg_file_release(&c->files[i], data, n_bytes);
+}
+
 tg_status tg_container_room_files(tg_container *c, size_t n, tg_error *err)
 {
     c->files = tg_arena_alloc(c->arena, n, sizeof *c->files, "the list of files", err);

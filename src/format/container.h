@@ -36,6 +36,9 @@ typedef struct tg_container tg_container;
 tg_status tg_container_open(tg_container **container, const char *path, bool read, tg_error *err);
 void tg_container_free(tg_container *container);
 
+/* n_bytes of a tensor's data that will hardly be read again: where they are mapped, their pages leave the process. */
+void tg_container_release(const tg_container *c, const void *data, size_t n_bytes);
+
 tg_container_kind tg_container_get_kind(const tg_container *c);
 const char *tg_container_path(const tg_container *c);   /* as the user gave it */
 const char *tg_container_format(const tg_container *c); /* "GGUF v3", "safetensors" */

@@ -29,9 +29,9 @@ typedef struct tg_layer {
 
 /* Matrix i of a layer that every token meets, i < TG_LAYER_MATRICES; its data may be NULL. */
 enum { TG_LAYER_MATRICES = 8 };
-static inline const tg_matrix *tg_layer_matrix(const tg_layer *l, int i)
+static inline tg_matrix *tg_layer_matrix(tg_layer *l, int i)
 {
-    const tg_matrix *const m[TG_LAYER_MATRICES] = {&l->q,        &l->k,      &l->v,        &l->attn_out,
+    tg_matrix *const m[TG_LAYER_MATRICES] = {&l->q,        &l->k,      &l->v,        &l->attn_out,
                                                    &l->ffn.gate, &l->ffn.up, &l->ffn.down, &l->router};
     return m[i];
 }
@@ -44,11 +44,21 @@ typedef struct tg_weights {
     tg_norm out_norm;
     tg_rope_factors rope_factors;
     tg_layer *layer; /* [n_layer] */
+    void *interleaved; /* NULL, or where matrices were laid anew */
+    size_t interleaved_bytes; /* that this takes, or would take */
 } tg_weights;
 
 /* Fills *w, whose arch and config (all but n_vocab) are set. Matrices stay in the container's mapping;
  * what must be laid anew (vectors in float32, Conv1D matrices) goes to the arena. */
 tg_status tg_weights_load(tg_weights *w, const tg_container *c, tg_arena *arena, tg_error *err);
+
+/* Lays the quantised matrices that products read anew (kernel/interleave.h), in memory of their own, on as many
+ * threads as there are; what they were read from is no longer kept in memory where it is mapped. Without a
+ * container it is only found out how much that takes. */
+tg_status tg_weights_interleave(tg_weights *w, const tg_container *c, tg_error *err);
+
+/* Frees what was laid anew. */
+void tg_weights_free(tg_weights *w);
 
 /* ---- shared by weights.c and experts.c ---------------------------------------------------------------- */
 

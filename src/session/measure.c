@@ -172,7 +172,7 @@ static size_t add_weights(spans *s, const tg_weights *w)
     int n = w->config.n_embd;
     size_t n_bytes = add_norm(s, &w->out_norm, n) + add_matrix(s, &w->output);
     for (int i = 0; i < w->config.n_layer; i++) {
-        const tg_layer *l = &w->layer[i];
+        tg_layer *l = &w->layer[i];
         n_bytes += add_norm(s, &l->attn_norm, n) + add_norm(s, &l->ffn_norm, n);
         n_bytes += add_norm(s, &l->attn_post_norm, n) + add_norm(s, &l->ffn_post_norm, n);
         for (int k = 0; k < TG_LAYER_MATRICES; k++)
@@ -255,7 +255,7 @@ void tg_measure_work(const tg_weights *w, tg_matmul_mode mode, tg_reach reach, i
     uint64_t keys = 0;
     *work = (tg_work){0};
     for (int i = 0; i < c->n_layer; i++) {
-        const tg_layer *l = &w->layer[i];
+        tg_layer *l = &w->layer[i];
         for (int k = 0; k < TG_LAYER_MATRICES; k++)
             add_product(work, tg_layer_matrix(l, k), mode, (uint64_t)n);
         const uint64_t n_met = l->expert ? (uint64_t)n * (uint64_t)c->n_expert_used : 0;

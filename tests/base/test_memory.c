@@ -131,6 +131,24 @@ static void reserving(void **state)
     assert_int_equal(err.status, TG_E_RESOURCE);
 }
 
+static void huge(void **state)
+{
+    (void)state;
+    tg_error err = {0};
+    static const size_t sizes[] = {1, 4096, 4097, (1 << 21) - 1, 1 << 21, (1 << 21) + 1};
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        uint8_t *p = tg_alloc_huge(sizes[i], "a test", &err);
+        assert_non_null(p);
+        assert_int_equal((uintptr_t)p % (1 << 21), 0);
+        assert_int_equal(p[0] | p[sizes[i] - 1], 0);
+        p[0] = p[sizes[i] - 1] = 1;
+        tg_unreserve(p, sizes[i]);
+    }
+    assert_null(tg_alloc_huge(SIZE_MAX, "too much", &err));
+    assert_int_equal(err.status, TG_E_RESOURCE);
+    assert_null(tg_alloc_huge(SIZE_MAX / 4, "too much", NULL));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -140,6 +158,7 @@ int main(void)
         cmocka_unit_test(arena),
         cmocka_unit_test(strings_are_packed),
         cmocka_unit_test(reserving),
+        cmocka_unit_test(huge),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -87,6 +87,16 @@ hashes = {d: {r["logits_hash"] for r in rows if r["n_depth"] == d} for d in (0, 
 assert all(len(h) == 1 for h in hashes.values()) and hashes[0] != hashes[30], hashes
 assert all(r["stddev_ts"] == r["stddev_ns"] == 0 for r in rows)
 END_PYTHON
+cp "$T/out" "$T/mapped"
+run bench -q -p 40 -n 40 -d 0,30 -r 1 --no-warmup -t 1,2 -b 64 -o json --interleave
+status 0
+ok "the same hashes, weights laid anew" "$PYTHON" - "$T/out" "$T/mapped" <<'END_PYTHON'
+import json, sys
+anew, mapped = (json.load(open(name)) for name in sys.argv[1:])
+told = lambda rows: {(r["n_depth"], r["bytes_per_token"] if r["n_gen"] else 0, r["logits_hash"]) for r in rows}
+assert told(anew) == told(mapped)
+assert all(0 < r["interleaved_bytes"] for r in anew) and not any(r["interleaved_bytes"] for r in mapped)
+END_PYTHON
 
 # types of the cache: pairs, or each with each
 types() {

@@ -37,6 +37,19 @@ assert more["memory"]["kv_bytes"] == 4 * less["memory"]["kv_bytes"] > 0
 assert more["tokenizer"]["n_tokens"] == more["n_vocab"]
 END
 
+# weights laid anew: all that products read of this model, and none of one in floats
+run inspect --interleave
+status 0
+ok "what is laid anew is told" grep -q '^interleaved  .* MiB of the weights, not shared$' "$T/out"
+run inspect --interleave --json
+ok "and is less than all" "$PYTHON" - "$T/out" <<'END'
+import json, sys
+m = json.load(open(sys.argv[1]))
+assert 0.9 * m["weight_bytes"] < m["memory"]["interleaved_bytes"] <= m["weight_bytes"]
+END
+run inspect --interleave --json -m tests/golden/llama-plain
+ok "none of floats" grep -q '"interleaved_bytes": 0' "$T/out"
+
 # what cannot be run is told, and why
 cp -r tests/golden/llama-plain "$T/other"
 sed 's/"silu"/"mish"/' tests/golden/llama-plain/config.json >"$T/other/config.json"

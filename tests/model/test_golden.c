@@ -105,6 +105,13 @@ static float *logits_of(const golden *g, int n, tg_session_params p)
     return logits_by(g, n, n, 1, p);
 }
 
+static const char *golden_path(const char *name)
+{
+    static char path[256];
+    snprintf(path, sizeof path, "tests/golden/%.200s", name);
+    return path;
+}
+
 /* ---- comparisons ---------------------------------------------------------------------------- */
 
 static void same_bits(const golden *g, const char *what, const float *a, const float *b, int n)
@@ -278,6 +285,35 @@ static void windows_begin_where_they_should(void **state)
         free(wide);
         free(all);
     }
+}
+
+/* Weights laid anew: prefill, decoding at the end of it, and rows as floats. */
+static void interleaved_keeps_the_bits(void **state)
+{
+    (void)state;
+    int n_laid = 0;
+    EACH_CASE (g) {
+        tg_error err;
+        tg_model_info info;
+        tg_model *anew;
+        if (!g->quant)
+            continue;
+        must(g, tg_model_load(&anew, golden_path(g->name), TG_LOAD_INTERLEAVED, &err), &err);
+        tg_model_get_info(anew, &info);
+        n_laid += info.interleaved_bytes > 0;
+        golden other = *g;
+        other.model = anew;
+        for (int precise = 0; precise < 2; precise++) {
+            tg_session_params p = {.n_threads = 1, .precise = precise, .no_blas = true};
+            const int n = few(g);
+            float *want = logits_by(g, n, n - 4, 1, p), *got = logits_by(&other, n, n - 4, 1, p);
+            same_bits(g, "interleaved", want, got, n);
+            free(got);
+            free(want);
+        }
+        tg_model_free(anew);
+    }
+    assert_true(n_laid > 10);
 }
 
 /* Prefill, and decoding at the end of it. */
@@ -564,13 +600,6 @@ static void levels_keep_the_bits(void **state)
 
 /* ---- cases ---------------------------------------------------------------------------------- */
 
-static const char *golden_path(const char *name)
-{
-    static char path[256];
-    snprintf(path, sizeof path, "tests/golden/%.200s", name);
-    return path;
-}
-
 static int load_cases(void **state)
 {
     (void)state;
@@ -609,6 +638,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(narrow_modes_stay_near),
         cmocka_unit_test(every_attention_matches_the_reference),
         cmocka_unit_test(windows_begin_where_they_should),
+        cmocka_unit_test(interleaved_keeps_the_bits),
         cmocka_unit_test(threads_keep_the_bits),
         cmocka_unit_test(batches_keep_the_bits),
         cmocka_unit_test(small_batches_keep_the_bits_with_blas),
