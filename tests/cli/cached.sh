@@ -99,7 +99,7 @@ status 3
 if command -v "$PYTHON" >/dev/null && "$PYTHON" -c 'import pty; pty.openpty()' 2>/dev/null; then
     for more in '' --catalog; do
         # shellcheck disable=SC2086
-        "$PYTHON" tests/support/on_terminal.py "$TINYGPT" list $more >"$T/out" 2>"$T/err" </dev/null
+        "$PYTHON" tests/support/on_terminal.py "$TINYGPT" list --color never $more >"$T/out" 2>"$T/err" </dev/null
         ok "no line is wider" [ "$(wc -L <"$T/out")" -lt 80 ]
     done
     out_has '...'

@@ -137,7 +137,7 @@ static void test_several_files(void **state)
 static void test_any_terminal(void **state)
 {
     enum { N = 40 };
-    static char names[N][300];
+    static char names[N][600];
     tg_fetch_file files[N];
     tg_downloads d = {0};
     char text[TG_DOWNLOADS_TEXT];
