@@ -80,6 +80,26 @@ static void as_a_naive_search(void **state)
     }
 }
 
+/* U11, as it was reported. */
+static void across_tokens(void **state)
+{
+    (void)state;
+    static const char *const tokens[] = {" abc", "O", " P", " Q", "never"};
+    tg_stop *s;
+    tg_stop_text out;
+    assert_int_equal(tg_stop_create(&s, (tg_stop_text[]){{"O P Q", 5}, {"DE", 2}}, 2, NULL), TG_OK);
+    for (int i = 0; i < 4; i++) {
+        assert_int_equal(tg_stop_push(s, tokens[i], strlen(tokens[i]), &out), i == 3);
+        assert_int_equal(out.n, i == 0 ? 4 : 0);
+    }
+    tg_stop_free(s);
+    assert_int_equal(tg_stop_create(&s, &(tg_stop_text){"DE", 2}, 1, NULL), TG_OK);
+    assert_true(tg_stop_push(s, "ABDEF", 5, &out));
+    assert_int_equal(out.n, 2);
+    assert_memory_equal(out.bytes, "AB", 2);
+    tg_stop_free(s);
+}
+
 /* A stop that almost comes, a million times: in linear time, and nothing is lost where the buffer turns round. */
 static void almost(void **state)
 {
@@ -121,6 +141,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(as_a_naive_search),
         cmocka_unit_test(almost),
+        cmocka_unit_test(across_tokens),
         cmocka_unit_test(refusals),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
