@@ -2,14 +2,18 @@
 the loopback hub. pulls.py [TEST ...]. What must be so after every run is in pull_case.py.
 """
 import json
+import os
 import pathlib
-import shutil
+import random
+import signal
 import subprocess
 import sys
+import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))
-from hub_server import answer, header, redirect, sha256, slow  # noqa
-from pull_case import SLOW, TINYGPT, check, gguf, main, test
+from hub_server import (answer, body, both, chunked, cut, header, no_range, raw, redirect, sha256, slow,  # noqa: E402
+                        stall)
+from pull_case import TINYGPT, check, gguf, main, test  # noqa: E402
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 TALES = ROOT / "models/tales.gguf"
@@ -178,6 +182,76 @@ def options(new):
     check(run.status == 0 and run.err == "" and run.out.count("\n") == 1, f"{run}")
     d.bad(d.pull(), 2)
     d.bad(d.pull("owner/name", "--max-wait", "-1"), 2)
+
+
+@test
+def odd(new):
+    """names that must be coded, files that are empty or the same, listings that tell little"""
+    big = gguf(5000, 3)
+    files = {"ein schönes Modell.gguf": big, "sub folder/a+b&c=d#e?f%20g.json": b"[1]", "empty.json": b"", "same.json": b"[1]",
+             "a/same.json": b"[1]", "two.safetensors": gguf(6000, 1), "b/two.safetensors": gguf(6000, 1), ".gitattributes": b"x"}
+    for act in (None, lambda s: s.pop("blobId"), lambda s: [s.pop(k, 0) for k in ("blobId", "lfs", "size")]):
+        c = new()
+        repo = c.hub.repo("owner/name", files)
+        if act:  # as mirrors do, which do not know blobs=true
+            def less(request, a):
+                value = json.loads(a.body)
+                for sibling in value["siblings"]:
+                    act(sibling)
+                a.body = json.dumps(value).encode()
+            c.hub.on("GET", "/api/models/*", less)
+        folder = c.cache / "models--owner--name/snapshots" / repo.commit
+        check(c.good(c.pull("owner/name", "--include", "*")) == folder and not c.parts(), "the folder")
+        for name, data in files.items():
+            check((folder / name).read_bytes() == data, f"{name}")
+        check(len(c.blobs()) == len({sha256(data) for data in files.values()}), f"{c.blobs()}")
+        c.hub.requests.clear()
+        c.good(c.pull("owner/name", "--include", "*"))
+        check(not c.hub.seen(method="GET", path="/owner/*"), "what is there is not fetched again")
+        path = c.good(c.pull("owner/name:sub folder/a+b&c=d#e?f%20g.json"), b"[1]")
+        check(path.parent == folder / "sub folder", f"{path}")
+        c.good(c.pull("owner/name", "--include", "*", "--local-dir", c.home / "here"))
+        check(all((c.home / "here" / name).read_bytes() == data for name, data in files.items()), "in a folder")
+
+
+@test
+def chaos(new):
+    """whatever goes wrong, and when: in the end all is right"""
+    for seed in range(int(os.environ.get("CHAOS", 0)), int(os.environ.get("CHAOS", 0)) + 6):
+        disorder(new, random.Random(seed), seed)
+
+
+def disorder(new, rng, seed):
+    """Some runs with faults at random; some are killed. Then one without."""
+    c = new()
+    files = {"m.safetensors": gguf(700_000, 1), "n.safetensors": gguf(300_000, 2), "config.json": b"{}", "b.json": b"[]"}
+    c.hub.repo("owner/name", files)
+    makers = [lambda: answer(rng.choice((500, 502, 503, 504, 408, 403, 404, 401, 429, 416, 204, 206, 304))),
+              lambda: cut(rng.randrange(300_000), rng.random() < 0.5), lambda: chunked, lambda: no_range,
+              lambda: stall(rng.randrange(300_000), 1), lambda: slow(rng.randrange(1 << 18, 1 << 22)), lambda: raw(b""),
+              lambda: raw(rng.randbytes(100)), lambda: both(chunked, cut(rng.randrange(300_000))),
+              lambda: body(lambda data: data and data[:-1] + b"?"), lambda: body(lambda data: data and data[:-1]),
+              lambda: header("ETag", rng.choice((None, 'W/"a"', '"b"', '"' + "0" * 64 + '"'))),
+              lambda: header("Content-Length", rng.choice(("0", "5", "1000000", "x"))),
+              lambda: header("Content-Range", rng.choice((None, "bytes 0-1/2", "bytes */9"))),
+              lambda: header("X-Linked-Etag", '"' + "0" * 64 + '"'), lambda: header("X-Repo-Commit", "0" * 40),
+              lambda: header("Location", rng.choice((None, "/", "//x/", "file:///x", c.url["cdn"] + "/plain/b.json")))]
+    for _ in range(rng.randrange(2, 6)):
+        for _ in range(rng.randrange(1, 6)):
+            path = rng.choice(("/cdn/*", "/cdn/*", "/cdn/*", "/owner/*", "/api/resolve-cache/*", "/api/models/*"))
+            c.hub.on("GET", path, rng.choice(makers)(), times=rng.choice((1, 1, 2, 9)))
+        run = c.start("pull", "owner/name", "--include", "*")
+        if rng.random() < 0.4:
+            time.sleep(rng.random() * 0.4)
+            run.send(rng.choice((signal.SIGINT, signal.SIGKILL, signal.SIGTERM)))
+        run.wait()
+        check(run.status in (0, 5, 6) or run.sent and run.status in (128 + run.sent, -run.sent), f"seed {seed}: {run}")
+        if run.status == 0:
+            c.good(run)
+        c.hub.faults.clear()
+    path = c.good(c.pull("owner/name", "--include", "*"))
+    check(all((path / name).read_bytes() == data for name, data in files.items()), f"seed {seed}: wrong bytes")
+    check(len(c.blobs()) == len(files), f"seed {seed}: {c.blobs()}")
 
 
 @test

@@ -51,7 +51,7 @@ class Run:
     def __init__(self, case, args, env, wrap, **more):
         n = len(case.runs)
         self.case, self.args, self.files = case, args, [case.dir / f"out.{n}", case.dir / f"err.{n}"]
-        self.begin = time.monotonic()
+        self.begin, self.sent = time.monotonic(), None
         with self.files[0].open("wb") as out, self.files[1].open("wb") as err:
             self.process = subprocess.Popen([*wrap, TINYGPT, *args], stdin=subprocess.DEVNULL, stdout=out, stderr=err,
                                             env={**case.env, **env}, cwd=case.dir, **more)
@@ -67,6 +67,7 @@ class Run:
             return b""
 
     def send(self, number):
+        self.sent = number
         self.process.send_signal(number)
         return self
 
@@ -85,7 +86,7 @@ class Run:
         self.out, self.err = (file.read_bytes().decode(errors="replace") for file in self.files)
         check(not any(secret in seen for secret in SECRETS if secret.decode() not in " ".join(map(str, self.args))),
               f"{self}: a secret in the arguments of the process")
-        check(self.status >= 0 or self.status == -signal.SIGKILL, f"{self}: ended by a signal")
+        check(self.status >= 0 or -self.status in (self.sent, signal.SIGKILL), f"{self}: ended by a signal")
         self.case.check_store(self)
         self.case.check_secrets(self)
         return self
