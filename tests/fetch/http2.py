@@ -9,8 +9,8 @@ import sys
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))
-from hub_server import Repo  # noqa
-from pull_case import check, gguf, main, test
+from hub_server import Repo  # noqa: E402
+from pull_case import check, gguf, main, test  # noqa: E402
 
 NGHTTPD = sys.argv.pop(1)
 
@@ -30,8 +30,8 @@ def http2(new):
         s.bind(("127.0.0.1", 0))
         port = s.getsockname()[1]
     with (c.dir / "log/nghttpd").open("wb") as log:
-        server = subprocess.Popen([NGHTTPD, "-v", "-a", "127.0.0.1", "-d", root, str(port), c.authority.parent / "server.key",
-                                   c.authority.parent / "good.pem"], stdout=log, stderr=log)
+        keys = c.authority.parent / "server.key", c.authority.parent / "good.pem"
+        server = subprocess.Popen([NGHTTPD, "-v", "-a", "127.0.0.1", "-d", root, str(port), *keys], stdout=log, stderr=log)
     try:
         for _ in range(200):
             with socket.socket() as s:

@@ -15,6 +15,7 @@ import tempfile
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))
+import hub_faults  # noqa: E402
 import hub_server  # noqa: E402
 
 BUILD = pathlib.Path(os.environ.get("BUILD", "build/release")).resolve()
@@ -111,7 +112,7 @@ def full_disk(what, name, status, err, folder):
 
 def random_kills(place, n):
     """Kills between the start and the end of a download that takes about a quarter of a second."""
-    place.hub.on("GET", "/cdn/*", hub_server.slow(4 * len(place.data)))
+    place.hub.on("GET", "/cdn/*", hub_faults.slow(4 * len(place.data)))
     rng, resumed, left = random.Random(37), 0, 0
 
     def one(i, moment):

@@ -2,7 +2,7 @@
 
     hub = Hub(folder)                        # repositories, and a log of all requests in folder/requests.jsonl
     repo = hub.repo("owner/name", {"model.gguf": b"...", "config.json": b"..."})
-    hub.on("GET", "/cdn/*", cut(1000), times=1, at="cdn")   # a fault: what an answer looks like that once
+    hub.on("GET", "/cdn/*", cut(1000), times=1, at="cdn")   # once, one of hub_faults.py
     hub.close()
 
 It answers as the real one does: the listing of a revision with its commit and the digests of all files; large
@@ -32,6 +32,8 @@ import sys
 import threading
 import time
 import urllib.parse
+
+from hub_faults import Answer, as_json, error, give_range
 
 LARGE = 1000  # bytes from which a file lies in the storage
 
@@ -88,114 +90,6 @@ class Repo:
                  **({"lfs": {"oid": sha256(data), "size": len(data), "pointerSize": len(self.pointer(path))}}
                     if self.large(path) else {})}
                 for path, data in sorted(self.files.items())]
-
-
-# ---- answers, and what can be wrong with them -----------------------------------------------------------
-
-
-@dataclasses.dataclass
-class Answer:
-    status: int = 200
-    headers: list = dataclasses.field(default_factory=list)
-    body: bytes = b""
-    data: bytes = None     # a file, of which the body is the part that was asked for
-    limit: int = None      # bytes of the body that are sent, then the connection ends
-    reset: bool = False    # by a reset
-    stall: float = 0       # or after that many seconds
-    rate: int = 0          # bytes a second; 0: as fast as it goes
-    chunked: bool = False
-    raw: bytes = None      # instead of everything
-
-    def set(self, name, value):
-        self.headers = [(n, v) for n, v in self.headers if n.lower() != name.lower()]
-        if value is not None:
-            self.headers.append((name, value))
-
-
-# Faults: functions of the request and its answer that change the answer.
-
-
-def answer(status, body=b"", **headers):
-    """Another answer altogether; X_Error_Code="..." is the header X-Error-Code."""
-    def act(request, a):
-        a.status, a.body, a.data = status, body, None
-        a.headers = [(name.replace("_", "-"), value) for name, value in headers.items()]
-    return act
-
-
-def redirect(to, status=302, keep=False):
-    """To an address or a function of the request; keep: with the headers that were there."""
-    def act(request, a):
-        a.status, a.body, a.data = status, b"", None
-        if not keep:
-            a.headers = []
-        a.set("Location", to(request) if callable(to) else to)
-    return act
-
-
-def header(name, value):
-    return lambda request, a: a.set(name, value)
-
-
-def more_headers(*pairs):
-    return lambda request, a: a.headers.extend(pairs)
-
-
-def cut(n, reset=False):
-    """The body ends after n bytes, whatever was declared."""
-    return lambda request, a: a.__dict__.update(limit=n, reset=reset)
-
-
-def stall(n, seconds=60):
-    return lambda request, a: a.__dict__.update(limit=n, stall=seconds)
-
-
-def slow(rate):
-    return lambda request, a: a.__dict__.update(rate=rate)
-
-
-def chunked(request, a):
-    a.chunked = True
-
-
-def raw(data):
-    return lambda request, a: a.__dict__.update(raw=data)
-
-
-def body(data):
-    """Other bytes, as if they were the file's; a function makes them from it."""
-    def act(request, a):
-        a.data = data(a.data) if callable(data) else data
-    return act
-
-
-def no_range(request, a):
-    """As a server that does not know ranges."""
-    request.headers.pop("range", None)
-    a.set("Accept-Ranges", None)
-
-
-def both(*acts):
-    def act(request, a):
-        for one in acts:
-            one(request, a)
-    return act
-
-
-def give_range(request, a):
-    """Makes the body of what Range and If-Range ask for."""
-    a.body, etag = a.data, dict(a.headers).get("ETag")
-    want = request.headers.get("range", "")
-    if not want.startswith("bytes=") or request.headers.get("if-range", etag) != etag:
-        return
-    first, last = want[6:].split("-")
-    first, last = int(first), min(int(last or len(a.data)), len(a.data) - 1)
-    if first > last:
-        a.status, a.body = 416, b""
-        a.headers.append(("Content-Range", f"bytes */{len(a.data)}"))
-    else:
-        a.status, a.body = 206, a.data[first:last + 1]
-        a.headers.append(("Content-Range", f"bytes {first}-{last}/{len(a.data)}"))
 
 
 # ---- the servers ----------------------------------------------------------------------------------------
@@ -281,8 +175,8 @@ class Origin(socketserver.ThreadingMixIn, socketserver.TCPServer):
     def __init__(self, hub, name, host, port, play, tls=None):
         super().__init__((host, port), Handler)
         self.hub, self.name, self.play, self.tls, self.closing = hub, name, play, tls, False
-        self.url = f"{'https' if tls else 'http'}://{'localhost' if host == '127.0.0.1' and name != 'hub' else host}" \
-                   f":{self.server_address[1]}"
+        shown = "localhost" if host == "127.0.0.1" and name != "hub" else host
+        self.url = f"{'https' if tls else 'http'}://{shown}:{self.server_address[1]}"
         threading.Thread(target=self.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True).start()
 
     def process_request(self, request, address):
@@ -401,7 +295,9 @@ class Hub:
         if path[1:3] == ["api", "models"]:  # /api/models/OWNER/NAME[/revision/REV | /tree/REV]
             kind, revision = path[5:7] if len(path) == 7 else ("revision", "main")
             found = self.repos.get(("/".join(path[3:5]), revision))
-            return as_json(found.tree() if kind == "tree" else found.info()) if found else self.missing("/".join(path[3:5]))
+            if not found:
+                return self.missing("/".join(path[3:5]))
+            return as_json(found.tree() if kind == "tree" else found.info())
         if path[1:4] == ["api", "resolve-cache", "models"]:
             return self.small("/".join(path[4:6]), path[6], "/".join(path[7:]), True)
         if path[3:4] == ["resolve"]:
@@ -459,15 +355,6 @@ class Hub:
         return Answer(200, [("ETag", f'"{etag}"'), ("Accept-Ranges", "bytes"),
                             ("Last-Modified", email.utils.formatdate(0, usegmt=True)),
                             ("Content-Type", "binary/octet-stream")], data=data)
-
-
-def as_json(value):
-    return Answer(200, [("Content-Type", "application/json; charset=utf-8")], json.dumps(value).encode())
-
-
-def error(status, code, message, *more):
-    return Answer(status, [*([("X-Error-Code", code)] if code else []), ("X-Error-Message", message), *more],
-                  json.dumps({"error": message}).encode())
 
 
 # ---- certificates ---------------------------------------------------------------------------------------

@@ -8,7 +8,6 @@
 A test is a function of `new`, which makes a Case; main runs those of a file, several at once.
 """
 import concurrent.futures
-import hashlib
 import os
 import pathlib
 import random
@@ -18,7 +17,6 @@ import signal
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 import traceback
 

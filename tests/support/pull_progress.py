@@ -11,7 +11,8 @@ import tempfile
 import time
 
 import screen
-from hub_server import Hub, slow
+from hub_faults import slow
+from hub_server import Hub
 
 PROGRAM = sys.argv[1]
 MIB = 1 << 20
