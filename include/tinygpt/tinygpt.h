@@ -129,6 +129,7 @@ bool tg_token_is_eog(const tg_model *model, int32_t id); /* does it end a genera
 typedef struct tg_tokenizer_info {
     const char *model;    /* "BPE" (byte-level), "SentencePiece BPE" */
     const char *pre;      /* name of the pre-tokenizer's pattern; "each space" or "nothing" without one */
+    bool pre_assumed;     /* a GGUF from before tokenizer.ggml.pre: GPT-2's pattern, which may be wrong */
     int n_tokens;         /* vocabulary entries, added tokens included */
     int n_merges;
     int32_t bos, eos;     /* -1 when there is none */

@@ -47,6 +47,7 @@ int tg_engine_load(tg_model **model, const char *path, const tg_options *opt, un
     char found[4200];
     char *at;
     tg_text_quoted q;
+    tg_tokenizer_info tokens;
     *model = NULL;
     if (path && opt->model)
         return tg_cli_fail(err, TG_E_USAGE, "the model is given twice: as %s and with -m",
@@ -68,6 +69,11 @@ int tg_engine_load(tg_model **model, const char *path, const tg_options *opt, un
     double begun = tg_seconds();
     flags |= (opt->no_mmap ? TG_LOAD_NO_MMAP : 0) | (opt->interleave ? TG_LOAD_INTERLEAVED : 0);
     status = (int)tg_model_load(model, at, flags, err);
+    if (!status)
+        tg_model_get_tokenizer(*model, &tokens);
+    if (!status && tokens.pre_assumed)
+        tg_say_warning("%s does not say how it cuts texts (tokenizer.ggml.pre): as GPT-2 does, perhaps wrongly",
+                       tg_text_quote(&q, at));
     if (!status && opt->verbose)
         tg_say_note("model %s, loaded in %.3f s", tg_text_quote(&q, at), tg_seconds() - begun);
     tg_free(at);

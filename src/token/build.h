@@ -34,6 +34,7 @@ struct tg_tokenizer {
     tg_normalizer metaspace;  /* set: what is done after the tokens looked for in normalised text */
     tg_prefix prefix;         /* set */
     const tg_pretokenizer *pre; /* set; NULL: text is cut at spaces, or not at all */
+    bool pre_assumed;           /* set: the file did not say which */
     bool each_space;            /* set: without pre, each space begins a piece */
     bool byte_fallback;         /* set: characters without a token are their bytes' tokens */
     bool ignore_merges;         /* set: a piece that is a token becomes it */

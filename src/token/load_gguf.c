@@ -2,8 +2,8 @@
  *
  * Byte-level ones ("gpt2") have merges and the name of a pattern, tokenizer.ggml.pre; what the
  * reference does beside the pattern, and the file has no key for, stands in the table of
- * pre-tokenizers. A file from before that key, or one that calls it "default", does not say how to
- * cut a text, and is refused. SentencePiece's ("llama") have scores instead of both. */
+ * pre-tokenizers. A file from before that key has GPT-2's, which is not sure to be right and is told; one that calls it
+ * "default" does not say how to cut a text, and is refused. SentencePiece's ("llama") have scores instead of both. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -50,6 +50,7 @@ typedef struct kind {
     const tg_pretokenizer *pre; /* NULL: SentencePiece */
     bool add_bos;               /* unless the file says otherwise */
     bool add_space;             /* SentencePiece: a stretch of text begins with one more space */
+    bool pre_assumed;           /* the file has none */
     bool strips;                /* special tokens take the white space behind them along */
 } kind;
 
@@ -77,13 +78,13 @@ static tg_status check_sentencepiece(const tg_container *c, kind *k, tg_error *e
 static tg_status check_byte_level(const tg_container *c, kind *k, tg_error *err)
 {
     static const char pre_key[] = "tokenizer.ggml.pre";
-    const char *path = tg_container_path(c), *text = NULL;
-    size_t n = 0;
+    const char *path = tg_container_path(c), *text = "gpt-2";
+    size_t n = strlen(text);
     tg_quoted q;
-    tg_status status = need(tg_meta_string(c, pre_key, &text, &n, err), path, pre_key, err);
-    if (status != TG_OK)
-        return status;
-    *k = (kind){.pre = strlen(text) == n ? tg_pretokenizer_by_name(text) : NULL};
+    tg_meta found = tg_meta_string(c, pre_key, &text, &n, err);
+    if (found == TG_META_BAD)
+        return err->status;
+    *k = (kind){.pre = strlen(text) == n ? tg_pretokenizer_by_name(text) : NULL, .pre_assumed = found == TG_META_ABSENT};
     if (!k->pre)
         return tg_fail(err, TG_E_MODEL, path, "pre-tokenizer not supported (found '%s')",
                        tg_quote(&q, text, n));
@@ -284,6 +285,7 @@ tg_status tg_load_gguf(tg_tokenizer **tokenizer, const tg_container *c, int n_vo
         return TG_E_RESOURCE;
     if (k.pre) {
         t->pre = k.pre;
+        t->pre_assumed = k.pre_assumed;
         t->normalizer.nfc = k.pre->nfc;
         t->ignore_merges = k.pre->ignore_merges;
     } else {

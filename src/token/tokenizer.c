@@ -218,6 +218,7 @@ void tg_tokenizer_get_info(const tg_tokenizer *t, tg_tokenizer_info *info)
         .pre = t->pre          ? t->pre->name
                : t->each_space ? "each space"
                                : "nothing",
+        .pre_assumed = t->pre_assumed,
         .n_tokens = t->vocab.n_tokens,
         .n_merges = (int)t->n_merges,
         .bos = t->bos,

@@ -106,6 +106,15 @@ assert all(t["text"] == bytes(t["bytes"]).decode("utf-8", "replace") for t in to
 END
     run tokenize --json --no-bos ""
     ok "empty JSON" "$PYTHON" -c 'import json, sys; assert json.load(sys.stdin)["tokens"] == []' <"$T/out"
+
+    # U02: a GGUF that does not say how it cuts texts
+    "$PYTHON" -c 'import sys
+sys.stdout.buffer.write(open(sys.argv[1], "rb").read().replace(b"tokenizer.ggml.pre", b"tokenizer.ggml.old"))' "$MODEL" >"$T/old.gguf"
+    run tokenize --ids "Once upon a time"
+    cp "$T/out" "$T/want"
+    run tokenize -m "$T/old.gguf" --ids "Once upon a time"
+    out_is "$T/want"
+    err "tinygpt: warning: $T/old.gguf does not say how it cuts texts (tokenizer.ggml.pre): as GPT-2 does, perhaps wrongly"
 fi
 
 finish

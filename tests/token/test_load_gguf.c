@@ -183,6 +183,22 @@ static void without_what_may_be_absent(void **state)
     tg_tokenizer_free(t);
 }
 
+/* U02: a file from before tokenizer.ggml.pre has GPT-2's pattern, and that is told; an unknown one is refused below. */
+static void u02_without_pre(void **state)
+{
+    (void)state;
+    spec s = plain();
+    tg_tokenizer_info info;
+    for (int absent = 0; absent < 2; absent++) {
+        s.pre = absent ? NULL : "gpt-2";
+        tg_tokenizer *t = accepted(s);
+        tg_tokenizer_get_info(t, &info);
+        assert_string_equal(info.pre, "gpt-2");
+        assert_int_equal(info.pre_assumed, absent);
+        tg_tokenizer_free(t);
+    }
+}
+
 static void policies(void **state)
 {
     (void)state;
@@ -224,9 +240,6 @@ static void m59_kinds(void **state)
     s = plain();
     s.model = "t5";
     refused(s, "tokenizer model not supported (found 't5', allowed 'gpt2', 'llama')");
-    s = plain();
-    s.pre = NULL;
-    refused(s, "tokenizer.ggml.pre is missing");
     s = plain();
     s.pre = "default";
     refused(s, "pre-tokenizer not supported (found 'default')");
@@ -450,7 +463,7 @@ static void phi3(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(well_formed),    cmocka_unit_test(without_what_may_be_absent),
+        cmocka_unit_test(well_formed),    cmocka_unit_test(without_what_may_be_absent), cmocka_unit_test(u02_without_pre),
         cmocka_unit_test(policies),       cmocka_unit_test(m59_kinds),
         cmocka_unit_test(m52_lengths),    cmocka_unit_test(m53_m60_tokens),
         cmocka_unit_test(m56_m57_merges), cmocka_unit_test(m58_ids),

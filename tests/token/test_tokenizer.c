@@ -227,6 +227,18 @@ static void r17_special_text(void **state)
     tg_tokenizer_free(t);
 }
 
+/* U07: behind a special token of SentencePiece's another piece begins, with a space of its own; the ids are the
+ * reference's. */
+static void u07_after_a_special_token(void **state)
+{
+    (void)state;
+    tg_tokenizer *t = tokenizer_of(load_patched("small-c.json", NULL), 2000);
+    expect_ids(t, "</s> hello", 10, TG_TOK_SPECIAL, (int32_t[]){2, 340, 628, 450, 283, -1});
+    expect_ids(t, "</s>hello", 9, TG_TOK_SPECIAL, (int32_t[]){2, 628, 450, 283, -1});
+    expect_ids(t, "</s> hello", 10, 0, (int32_t[]){340, 63, 265, 286, 65, 628, 450, 283, -1});
+    tg_tokenizer_free(t);
+}
+
 /* ---- threads ------------------------------------------------------------------------------- */
 
 typedef struct job {
@@ -325,6 +337,7 @@ int main(void)
         cmocka_unit_test(pathological_texts_on_a_small_stack),
         cmocka_unit_test(r10_too_large),
         cmocka_unit_test(r17_special_text),
+        cmocka_unit_test(u07_after_a_special_token),
         cmocka_unit_test(one_tokenizer_many_threads),
         cmocka_unit_test(gpt2_vocabulary),
     };
