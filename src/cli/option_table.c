@@ -191,7 +191,7 @@ const tg_option tg_option_table[] = {
     {"blas", 0, GEN | CHA | LOG | PPL | SCO | BEN, CHOICE(blas, "on|off", "on"),
      "off: float weights give the same bits for any batch size"},
 
-    {"interleave", 0, GEN | CHA | LOG | INS | PPL | BEN, FLAG(interleave),
+    {"interleave", 0, GEN | CHA | LOG | INS | PPL | SCO | BEN, FLAG(interleave),
      "lay quantised weights anew at the start, as products read them: quicker, but loading takes longer, and their "
      "memory is no more shared with other processes"},
 
