@@ -50,12 +50,12 @@ class Tinygpt:
         self.path = path
 
     def settings(self, test):
-        return [""]
+        return ["", "--interleave"]
 
     def command(self, model, test, setting):
         p, n = (test.n, 0) if test.kind == "pp" else (0, test.n)
         return [self.path, "bench", "-q", "-m", model, "-p", p, "-n", n, "-d", test.depth, "-t", test.threads,
-                "--kv-type", test.kv, "-r", 1, "-o", "json"]
+                "--kv-type", test.kv, "-r", 1, "-o", "json", *setting.split()]
 
 
 class LlamaBench:
@@ -196,7 +196,7 @@ def cells(samples, engines, test):
         else:
             yield f"{best[0]:.2f}" + (f" ({best[1]})" if best[1] else "")
         if engine.name == OURS:
-            share = samples.median(OURS, test, "", "percent_of_limit")
+            share = best and samples.median(OURS, test, best[1], "percent_of_limit")
             yield f"{share:.1f}" if share else "-"
         else:
             yield f"{ours[0] / best[0]:.2f}" if ours and best else "-"
@@ -237,7 +237,7 @@ def draw(plt, path, samples, engines, tests):
         members.sort(key=lambda t: t.depth)
         places = range(len(members))  # evenly: depths are rarely so
         lines = {e.name: [(samples.best(e.name, t) or (None,))[0] for t in members] for e in engines}
-        limit = [samples.median(OURS, t, "", "limit_ts") for t in members]
+        limit = [samples.median(OURS, t, None, "limit_ts") for t in members]
         for i, (name, ys) in enumerate(lines.items()):
             points = [(x, y) for x, y in zip(places, ys) if y is not None]
             if points:
