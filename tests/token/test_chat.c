@@ -9,7 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include "base/json.h"
+#include "support/check_container.h"
 #include "support/rand.h"
+#include "token/chat.h"
 #include "token/jinja.h"
 
 static const char *cases_path = "tests/token/data/chat_cases.json";
@@ -195,6 +197,50 @@ static void test_fuzz(void **state)
     }
 }
 
+/* ---- where a folder has its template -------------------------------------------------------------- */
+
+static void found(const char *const (*files)[2], const char *wanted, tg_status status)
+{
+    char *text, name[64];
+    tg_error err = {0};
+    scratch_mkdir("model");
+    scratch_text("model/config.json", "{\"model_type\": \"gpt2\"}");
+    scratch_write("model/model.safetensors", "\2\0\0\0\0\0\0\0{}", 10);
+    for (; (*files)[0]; files++) {
+        snprintf(name, sizeof name, "model/%s", (*files)[0]);
+        scratch_text(name, (*files)[1]);
+    }
+    tg_container *c = accepted_at(scratch_path("model"));
+    assert_int_equal(tg_chat_find(c, &text, &err), status);
+    if (wanted)
+        assert_string_equal(text, wanted);
+    else
+        assert_null(text);
+    tg_free(text);
+    tg_container_free(c);
+    scratch_remove("model");
+}
+
+#define FILES(...) ((const char *const[][2]){__VA_ARGS__, {NULL, NULL}})
+#define CONFIG     "tokenizer_config.json"
+
+static void test_folder(void **state)
+{
+    (void)state;
+    found(FILES({NULL, NULL}), NULL, TG_OK);
+    found(FILES({CONFIG, "{}"}), NULL, TG_OK);
+    found(FILES({CONFIG, "{\"chat_template\": null}"}), NULL, TG_OK);
+    found(FILES({CONFIG, "{\"chat_template\": [{\"name\": \"tool_use\", \"template\": \"t\"}]}"}), NULL, TG_OK);
+    found(FILES({CONFIG, "{\"chat_template\": \"a\\nb\"}"}), "a\nb", TG_OK);
+    found(FILES({CONFIG, "{\"chat_template\": [{\"name\": \"tool_use\", \"template\": \"t\"}, "
+                         "{\"name\": \"default\", \"template\": \"d\"}]}"}), "d", TG_OK);
+    found(FILES({CONFIG, "{\"chat_template\": \"old\"}"}, {"chat_template.json", "{\"chat_template\": \"json\"}"}), "json",
+          TG_OK);
+    found(FILES({CONFIG, "{\"chat_template\": \"old\"}"}, {"chat_template.json", "{\"chat_template\": \"json\"}"},
+                {"chat_template.jinja", "jinja\n"}), "jinja\n", TG_OK);
+    found(FILES({CONFIG, "{\"chat_template\": "}), NULL, TG_E_MODEL);
+}
+
 static int list_templates(void)
 {
     json_t *all = json_object();
@@ -218,7 +264,7 @@ int main(int argc, char **argv)
     }
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_cases), cmocka_unit_test(test_refused), cmocka_unit_test(test_deep),
-        cmocka_unit_test(test_plain), cmocka_unit_test(test_fuzz),
+        cmocka_unit_test(test_plain), cmocka_unit_test(test_fuzz),    cmocka_unit_test(test_folder),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, scratch_setup, scratch_teardown);
 }
