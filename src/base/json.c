@@ -5,8 +5,9 @@
  * "[]," ask for 150), so that no file can take more than it is due. */
 #include "base/json.h"
 
-#include <errno.h>
 #include <inttypes.h>
+#include <pthread.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/file.h"
@@ -88,17 +89,33 @@ static tg_status check_shape(const char *s, size_t n, size_t skipped, const char
     return TG_OK;
 }
 
+/* jansson goes on when a string gets no more room, and forgets errno at the next number. */
+static _Thread_local bool had_no_memory;
+
+static void *allocate(size_t n)
+{
+    void *p = malloc(n);
+    had_no_memory |= !p;
+    return p;
+}
+
+static void watch_memory(void)
+{
+    json_set_alloc_funcs(allocate, free);
+}
+
 json_t *tg_json_parse(const void *bytes, size_t n, const char *file, tg_error *err)
 {
     const char *s = n ? bytes : "";
     size_t skip = n >= 3 && memcmp(s, "\xef\xbb\xbf", 3) == 0 ? 3 : 0;
     if (check_shape(s + skip, n - skip, skip, file, err) != TG_OK)
         return NULL;
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, watch_memory);
     json_error_t e;
-    errno = 0;
+    had_no_memory = false;
     json_t *value = json_loadb(s + skip, n - skip, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &e);
-    /* jansson takes no memory inside a string for a bad token, or for one character less. */
-    if (errno == ENOMEM) {
+    if (had_no_memory) {
         json_decref(value);
         tg_fail(err, TG_E_RESOURCE, file, "out of memory: parsing %zu bytes of JSON", n);
         return NULL;

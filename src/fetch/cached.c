@@ -41,21 +41,22 @@ static char *card_value(const char *card, const char *key)
 /* As the card of the snapshot says, else as the catalogue does; NULL. */
 static char *find_license(const tg_repo_cache *cache, const tg_listing *l)
 {
-    size_t card = tg_listing_find(l, "README.md"), n;
-    char *license = NULL;
+    size_t card = tg_listing_find(l, "README.md");
+    char *license = NULL, *text = NULL;
     tg_folder blobs;
-    if (card != TG_NO_FILE && l->files[card].etag &&
-        tg_folder_open(&blobs, &cache->folder, "blobs", false, NULL) == TG_OK) {
-        char *text = tg_folder_read(&blobs, l->files[card].etag, CARD_MAX_BYTES, &n);
-        license = text ? card_value(text, "license") : NULL;
-        if (license && strcmp(license, "other") == 0) {
-            char *name = card_value(text, "license_name");
-            free(name ? license : NULL);
-            license = name ? name : license;
-        }
-        tg_free(text);
+    if (card != TG_NO_FILE && l->files[card].etag && l->files[card].size < CARD_MAX_BYTES &&
+        tg_folder_enter(&blobs, &cache->folder, "blobs")) {
+        text = tg_alloc(CARD_MAX_BYTES, 1, "a card", NULL);
+        if (text && tg_folder_read(&blobs, l->files[card].etag, text, CARD_MAX_BYTES))
+            license = card_value(text, "license");
         tg_folder_close(&blobs);
     }
+    char *name = license && strcmp(license, "other") == 0 ? card_value(text, "license_name") : NULL;
+    if (name) {
+        free(license);
+        license = name;
+    }
+    tg_free(text);
     tg_catalog_entry entry;
     for (size_t i = 0; !license && tg_catalog_get(i, &entry); i++)
         if (strcmp(entry.repo, l->repo) == 0)
@@ -75,7 +76,9 @@ static tg_cached_model *add_model(finding *f)
 
 static tg_status check_model(finding *f, const tg_cached_model *m)
 {
-    return m->name && m->path ? TG_OK : tg_fail_alloc(f->err, 0, "a list of models");
+    return m->name && m->path && (m->commit || strstr(m->name, "://"))
+               ? TG_OK
+               : tg_fail_alloc(f->err, 0, "a list of models");
 }
 
 static bool is_listed(const finding *f, size_t from, const char *name)
@@ -125,24 +128,29 @@ static tg_status add_snapshot(finding *f, const tg_repo_cache *cache, tg_listing
 {
     tg_choice choice;
     const char *path = tg_arena_format(f->arena, f->err, "%s/snapshots/%s", cache->folder.path, l->commit);
-    tg_status status = path ? TG_OK : TG_E_RESOURCE;
-    if (path && tg_choose_folder(l, &choice, f->arena, NULL) == TG_OK && tg_choice_check(l, &choice, path, NULL) == TG_OK)
+    tg_status status = path ? tg_choose_folder(l, &choice, f->arena, f->err) : TG_E_RESOURCE;
+    if (status == TG_OK)
+        status = tg_choice_check(l, &choice, path, f->err);
+    if (status == TG_OK)
         status = add_choice(f, cache, l, &choice, from);
-    for (size_t i = 0; status == TG_OK && i < l->n; i++)
-        if (tg_is_model_gguf(l->files[i].path) && tg_choose_gguf(l, i, &choice, f->arena, NULL) == TG_OK)
+    for (size_t i = 0; status != TG_E_RESOURCE && i < l->n; i++) {
+        status = tg_is_model_gguf(l->files[i].path) ? tg_choose_gguf(l, i, &choice, f->arena, f->err) : TG_E_MODEL;
+        if (status == TG_OK)
             status = add_choice(f, cache, l, &choice, from);
-    return status;
+    }
+    return status == TG_E_RESOURCE ? status : TG_OK; /* what is not whole is no model */
 }
 
 static tg_status add_repo(finding *f, const char *repo)
 {
     tg_repo_cache cache;
-    if (tg_repo_cache_open(&cache, f->set.hub_cache, repo, false, NULL) != TG_OK)
-        return TG_OK;
-    const char **commits = tg_snapshots(&cache, f->arena);
-    tg_status status = TG_OK;
+    const char **commits;
+    tg_status status = tg_repo_cache_open(&cache, f->set.hub_cache, repo, false, f->err);
+    if (status != TG_OK)
+        return status == TG_E_RESOURCE ? status : TG_OK;
     size_t from = f->n;
-    for (size_t i = 0; status == TG_OK && commits && commits[i]; i++) {
+    status = tg_snapshots(&cache, &commits, f->arena, f->err);
+    for (size_t i = 0; status == TG_OK && commits[i]; i++) {
         tg_listing l = {.repo = repo};
         status = tg_snapshot_list(&cache, commits[i], &l, f->arena, f->err);
         if (status == TG_OK)
@@ -155,41 +163,56 @@ static tg_status add_repo(finding *f, const char *repo)
 static tg_status add_repos(finding *f)
 {
     tg_folder root;
-    if (tg_folder_root(&root, f->set.hub_cache, false, NULL) != TG_OK)
-        return TG_OK;
+    char **names;
+    tg_status status = tg_folder_root(&root, f->set.hub_cache, false, f->err);
+    if (status != TG_OK)
+        return status == TG_E_RESOURCE ? status : TG_OK;
     tg_arena *all = f->arena;
-    char **names = tg_folder_names(&root, all);
+    status = tg_folder_names(&root, &names, all, f->err);
     tg_folder_close(&root);
-    tg_status status = TG_OK;
-    for (size_t i = 0; status == TG_OK && names && names[i]; i++) {
+    for (size_t i = 0; status == TG_OK && names[i]; i++) {
+        char *repo;
         f->arena = tg_arena_create(f->err); /* what one repository took is given back */
-        const char *repo = f->arena ? tg_repo_of_folder(names[i], f->arena) : NULL;
-        status = !f->arena ? TG_E_RESOURCE : repo ? add_repo(f, repo) : TG_OK;
+        status = f->arena ? tg_repo_of_folder(names[i], &repo, f->arena, f->err) : TG_E_RESOURCE;
+        if (status == TG_OK && repo)
+            status = add_repo(f, repo);
         tg_arena_free(f->arena);
     }
     f->arena = all;
     return status;
 }
 
+static tg_status add_url(finding *f, const tg_folder *folder, const char *name)
+{
+    struct stat st;
+    tg_url_record record;
+    bool here;
+    tg_status status = tg_url_record_read(folder, name, &record, &here, f->err);
+    if (status != TG_OK || !here || !tg_folder_stat(folder, name, &st))
+        return status;
+    tg_cached_model *m = add_model(f);
+    if (!m)
+        return TG_E_RESOURCE;
+    *m = (tg_cached_model){.name = strdup(record.url), .path = tg_path_join(folder->path, name, f->err),
+                           .size = record.size, .used_at = st.st_atime};
+    return check_model(f, m);
+}
+
 static tg_status add_urls(finding *f, const tg_folder *folder, int depth)
 {
-    char **names = tg_folder_names(folder, f->arena);
-    tg_status status = TG_OK;
-    for (size_t i = 0; status == TG_OK && names && names[i]; i++) {
+    char **names;
+    tg_status status = tg_folder_names(folder, &names, f->arena, f->err);
+    for (size_t i = 0; status == TG_OK && names[i]; i++) {
         struct stat st;
         tg_folder below;
-        tg_url_record record;
-        if (depth < DEPTH_MAX && tg_folder_open(&below, folder, names[i], false, NULL) == TG_OK) {
+        bool is_folder = tg_folder_stat(folder, names[i], &st) && S_ISDIR(st.st_mode);
+        if (!is_folder) {
+            status = add_url(f, folder, names[i]);
+        } else if (depth < DEPTH_MAX && (status = tg_folder_open(&below, folder, names[i], false, f->err)) == TG_OK) {
             status = add_urls(f, &below, depth + 1);
             tg_folder_close(&below);
-        } else if (tg_folder_stat(folder, names[i], &st) && tg_url_record_read(folder, names[i], &record)) {
-            tg_cached_model *m = add_model(f);
-            if (!m)
-                return TG_E_RESOURCE;
-            *m = (tg_cached_model){.name = strdup(record.url), .path = tg_path_join(folder->path, names[i], f->err),
-                                   .size = record.size, .used_at = st.st_atime};
-            status = check_model(f, m);
         }
+        status = status == TG_E_RESOURCE ? status : TG_OK;
     }
     return status;
 }
@@ -206,8 +229,10 @@ tg_status tg_cache_list(tg_cached_model **models, size_t *n, tg_error *err)
     if (status == TG_OK)
         status = add_repos(&f);
     tg_folder urls = TG_FOLDER_NONE;
-    if (status == TG_OK && tg_folder_root(&urls, f.set.url_cache, false, NULL) == TG_OK)
-        status = add_urls(&f, &urls, 0);
+    if (status == TG_OK) {
+        status = tg_folder_root(&urls, f.set.url_cache, false, err);
+        status = status == TG_OK ? add_urls(&f, &urls, 0) : status == TG_E_RESOURCE ? status : TG_OK;
+    }
     tg_folder_close(&urls);
     tg_arena_free(f.arena);
     if (status == TG_OK && f.n)
@@ -233,54 +258,79 @@ void tg_cache_free(tg_cached_model *models, size_t n)
 
 /* ---- finding ------------------------------------------------------------------------------- */
 
-static char *find_url(const finding *f, const tg_name *name)
+static tg_status find_url(const finding *f, const tg_name *name, char **path)
 {
     const char *place, *shown, *last;
     tg_folder root, folder = TG_FOLDER_NONE;
     tg_url_record record;
-    char *path = NULL;
-    if (tg_url_place(name->url, &place, &shown, f->arena, f->err) != TG_OK ||
-        tg_folder_root(&root, f->set.url_cache, false, NULL) != TG_OK)
-        return NULL;
-    if (tg_folder_open_for(&folder, &root, place, false, &last, NULL) == TG_OK &&
-        tg_url_record_read(&folder, last, &record) && strcmp(record.url, shown) == 0)
-        path = tg_path_join(folder.path, last, f->err);
+    bool here;
+    tg_status status = tg_url_place(name->url, &place, &shown, f->arena, f->err);
+    if (status != TG_OK)
+        return status;
+    status = tg_folder_root(&root, f->set.url_cache, false, f->err);
+    if (status == TG_OK)
+        status = tg_folder_open_for(&folder, &root, place, false, &last, f->err);
+    if (status == TG_OK)
+        status = tg_url_record_read(&folder, last, &record, &here, f->err);
+    if (status == TG_OK && here && strcmp(record.url, shown) == 0)
+        status = (*path = tg_path_join(folder.path, last, f->err)) ? TG_OK : TG_E_RESOURCE;
     tg_folder_close(&folder);
     tg_folder_close(&root);
-    return path;
+    return status;
 }
 
-static char *find_repo(const finding *f, const tg_name *name)
+/* The model that a snapshot has for a wish. */
+static tg_status find_in_snapshot(const finding *f, const tg_repo_cache *cache, tg_listing *l, const tg_wish *wish,
+                                  char **path)
+{
+    tg_choice choice;
+    const char *below = tg_arena_format(f->arena, f->err, "%s/snapshots/%s", cache->folder.path, l->commit);
+    tg_status status = below ? tg_choose(l, wish, &choice, f->arena, f->err) : TG_E_RESOURCE;
+    if (status == TG_OK)
+        status = tg_choice_check(l, &choice, below, f->err);
+    if (status == TG_OK)
+        status = tg_choice_check_tokenizer(l, &choice, f->err);
+    if (status != TG_OK)
+        return status;
+    *path = choice.model == TG_NO_FILE ? strdup(below) : tg_path_join(below, l->files[choice.model].path, NULL);
+    return *path ? TG_OK : tg_fail_alloc(f->err, strlen(below), "a path");
+}
+
+static tg_status find_repo(const finding *f, const tg_name *name, char **path)
 {
     tg_repo_cache cache;
+    const char **commits;
     tg_wish wish = {.quant = name->quant, .files = &name->file, .n_files = name->file != NULL};
-    char *path = NULL;
-    if (tg_repo_cache_open(&cache, f->set.hub_cache, name->repo, false, NULL) != TG_OK)
-        return NULL;
-    const char **commits = tg_snapshots(&cache, f->arena);
-    for (size_t i = 0; !path && commits && commits[i]; i++) {
+    tg_status status = tg_repo_cache_open(&cache, f->set.hub_cache, name->repo, false, f->err);
+    if (status != TG_OK)
+        return status;
+    status = tg_snapshots(&cache, &commits, f->arena, f->err);
+    for (size_t i = 0; status != TG_E_RESOURCE && !*path && commits[i]; i++) {
         tg_listing l = {.repo = name->repo};
-        tg_choice choice;
-        const char *below = tg_arena_format(f->arena, NULL, "%s/snapshots/%s", cache.folder.path, commits[i]);
-        if (below && tg_snapshot_list(&cache, commits[i], &l, f->arena, NULL) == TG_OK &&
-            tg_choose(&l, &wish, &choice, f->arena, NULL) == TG_OK &&
-            tg_choice_check(&l, &choice, below, NULL) == TG_OK && tg_choice_check_tokenizer(&l, &choice, NULL) == TG_OK)
-            path = choice.model == TG_NO_FILE ? strdup(below) : tg_path_join(below, l.files[choice.model].path, NULL);
+        status = tg_snapshot_list(&cache, commits[i], &l, f->arena, f->err);
+        if (status == TG_OK)
+            status = find_in_snapshot(f, &cache, &l, &wish, path);
     }
     tg_repo_cache_close(&cache);
-    return path;
+    return status;
 }
 
 char *tg_cache_find(const char *what, tg_error *err)
 {
     tg_error own;
-    finding f = {.arena = tg_arena_create(err), .err = err ? err : &own};
+    finding f = {.err = err ? err : &own};
     *f.err = (tg_error){0};
+    f.arena = tg_arena_create(f.err);
     tg_name name;
     char *path = NULL;
-    if (f.arena && tg_settings_read(&f.set, true, f.arena, f.err) == TG_OK &&
-        tg_name_parse(&name, what, f.set.endpoint, f.arena, f.err) == TG_OK)
-        path = name.url ? find_url(&f, &name) : find_repo(&f, &name);
+    tg_status status = f.arena ? tg_settings_read(&f.set, true, f.arena, f.err) : TG_E_RESOURCE;
+    if (status == TG_OK)
+        status = tg_name_parse(&name, what, f.set.endpoint, f.arena, f.err);
+    bool asked = status == TG_OK;
+    if (asked)
+        status = name.url ? find_url(&f, &name, &path) : find_repo(&f, &name, &path);
+    if (asked && status != TG_E_RESOURCE)
+        *f.err = (tg_error){0}; /* there is none, for whatever reason */
     tg_arena_free(f.arena);
     return path;
 }

@@ -10,7 +10,7 @@
 /* Zeroed by TG_FOLDER_NONE, it is none. */
 typedef struct tg_folder {
     int fd;
-    char *path; /* for messages and results; tg_folder_close frees it */
+    char *path; /* for messages and results; NULL when it was entered. tg_folder_close frees it */
 } tg_folder;
 
 #define TG_FOLDER_NONE ((tg_folder){.fd = -1})
@@ -28,6 +28,10 @@ tg_status tg_folder_open_for(tg_folder *folder, const tg_folder *above, const ch
                              tg_error *err);
 void tg_folder_close(tg_folder *folder);
 
+/* The same for looking only, without memory: false when it is not there, or a link is on the way. */
+bool tg_folder_enter(tg_folder *folder, const tg_folder *above, const char *path);
+bool tg_folder_enter_for(tg_folder *folder, const tg_folder *above, const char *path, const char **name);
+
 /* What stands under a name, itself and not what it points to; false: nothing. */
 bool tg_folder_stat(const tg_folder *folder, const char *name, struct stat *st);
 
@@ -36,13 +40,15 @@ bool tg_folder_stat(const tg_folder *folder, const char *name, struct stat *st);
 tg_status tg_folder_write(const tg_folder *folder, const char *name, const void *bytes, size_t n, tg_error *err);
 tg_status tg_folder_link(const tg_folder *folder, const char *name, const char *target, tg_error *err);
 
-/* The contents of a small regular file, of at most max_bytes, with a NUL behind them (tg_free). NULL: none such. */
-char *tg_folder_read(const tg_folder *folder, const char *name, size_t max_bytes, size_t *n);
-/* Where a link points (tg_free); NULL: it is none, or longer than any that is wanted here. */
-char *tg_folder_read_link(const tg_folder *folder, const char *name);
+/* The contents of a regular file that is shorter than `room`, and a NUL behind them; false: there is none such. */
+bool tg_folder_read(const tg_folder *folder, const char *name, char *text, size_t room);
+/* Where a link points; false: it is none, or longer than any that is wanted here. */
+enum { TG_LINK_ROOM = 1024 };
+bool tg_folder_read_link(const tg_folder *folder, const char *name, char target[TG_LINK_ROOM]);
 
-/* The names in a folder, sorted, without "." and "..", in the arena: an array that NULL ends. NULL: it cannot be read. */
-char **tg_folder_names(const tg_folder *folder, tg_arena *arena);
+/* The names in a folder, sorted, without "." and "..": an array in the arena that NULL ends; none when it cannot be
+ * read. */
+tg_status tg_folder_names(const tg_folder *folder, char ***names, tg_arena *arena, tg_error *err);
 
 /* Removes a file, a link, or a folder with all that is in it; *freed grows by the bytes of its files. */
 tg_status tg_folder_remove(const tg_folder *folder, const char *name, uint64_t *freed, tg_error *err);

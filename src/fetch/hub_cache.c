@@ -43,18 +43,22 @@ void tg_repo_cache_close(tg_repo_cache *cache)
     tg_folder_close(&cache->root);
 }
 
-char *tg_repo_of_folder(const char *folder, tg_arena *arena)
+tg_status tg_repo_of_folder(const char *folder, char **repo, tg_arena *arena, tg_error *err)
 {
     static const char prefix[] = "models--";
-    if (strncmp(folder, prefix, sizeof prefix - 1) != 0)
-        return NULL;
-    char *repo = tg_arena_string(arena, folder + sizeof prefix - 1, strlen(folder) - (sizeof prefix - 1), NULL);
-    char *dashes = repo ? strstr(repo, "--") : NULL;
+    size_t k = sizeof prefix - 1;
+    *repo = NULL;
+    if (strncmp(folder, prefix, k) != 0)
+        return TG_OK;
+    char *name = tg_arena_string(arena, folder + k, strlen(folder) - k, err);
+    char *dashes = name ? strstr(name, "--") : NULL;
     if (dashes) {
         *dashes = '/';
         memmove(dashes + 1, dashes + 2, strlen(dashes + 2) + 1);
     }
-    return repo && tg_check_repo(repo, NULL) == TG_OK ? repo : NULL;
+    if (name && tg_check_repo(name, NULL) == TG_OK)
+        *repo = name;
+    return name ? TG_OK : TG_E_RESOURCE;
 }
 
 /* ---- blobs --------------------------------------------------------------------------------- */
@@ -69,8 +73,7 @@ static bool stat_shared(const tg_repo_cache *cache, const char *link, struct sta
         return false;
     tg_folder folder;
     const char *name;
-    bool found = tg_folder_open_for(&folder, &cache->root, link + 6, false, &name, NULL) == TG_OK;
-    found = found && tg_folder_stat(&folder, name, st) && S_ISREG(st->st_mode);
+    bool found = tg_folder_enter_for(&folder, &cache->root, link + 6, &name) && tg_folder_stat(&folder, name, st) && S_ISREG(st->st_mode);
     tg_folder_close(&folder);
     return found;
 }
@@ -78,36 +81,34 @@ static bool stat_shared(const tg_repo_cache *cache, const char *link, struct sta
 tg_blob tg_blob_stat(const tg_repo_cache *cache, const char *etag, struct stat *st)
 {
     tg_folder blobs;
-    if (tg_folder_open(&blobs, &cache->folder, "blobs", false, NULL) != TG_OK)
+    char link[TG_LINK_ROOM];
+    if (!tg_folder_enter(&blobs, &cache->folder, "blobs"))
         return TG_BLOB_NONE;
     tg_blob blob = tg_folder_stat(&blobs, etag, st) ? TG_BLOB_FOREIGN : TG_BLOB_NONE;
-    char *link = blob != TG_BLOB_NONE && S_ISLNK(st->st_mode) ? tg_folder_read_link(&blobs, etag) : NULL;
-    if (blob != TG_BLOB_NONE && (S_ISREG(st->st_mode) || (link && stat_shared(cache, link, st))))
+    if (blob != TG_BLOB_NONE &&
+        (S_ISREG(st->st_mode) || (tg_folder_read_link(&blobs, etag, link) && stat_shared(cache, link, st))))
         blob = TG_BLOB_HERE;
-    tg_free(link);
     tg_folder_close(&blobs);
     return blob;
 }
 
 /* ---- refs ---------------------------------------------------------------------------------- */
 
-const char *tg_ref_read(const tg_repo_cache *cache, const char *revision, tg_arena *arena)
+bool tg_ref_read(const tg_repo_cache *cache, const char *revision, char commit[41])
 {
-    if (strlen(revision) == 40 && tg_is_hex(revision, 40))
-        return revision;
+    char text[REF_MAX_BYTES];
     tg_folder refs;
-    size_t n = 0;
-    char *text = NULL, *commit = NULL;
-    if (tg_folder_open(&refs, &cache->folder, "refs", false, NULL) == TG_OK)
-        text = tg_folder_read(&refs, revision, REF_MAX_BYTES, &n);
-    tg_folder_close(&refs);
-    if (text) {
+    snprintf(text, sizeof text, "%s", revision);
+    if (strlen(revision) != 40 || !tg_is_hex(revision, 40)) {
+        if (!tg_folder_enter(&refs, &cache->folder, "refs"))
+            return false;
+        tg_folder_read(&refs, revision, text, sizeof text);
+        tg_folder_close(&refs);
         text[strcspn(text, "\r\n ")] = 0;
-        if (strlen(text) == 40 && tg_is_hex(text, 40))
-            commit = tg_arena_string(arena, text, 40, NULL);
     }
-    tg_free(text);
-    return commit;
+    memcpy(commit, text, 41);
+    commit[40] = 0;
+    return strlen(text) == 40 && tg_is_hex(text, 40);
 }
 
 tg_status tg_ref_write(const tg_repo_cache *cache, const char *revision, const char *commit, tg_error *err)
@@ -173,29 +174,33 @@ static int younger_first(const void *pa, const void *pb)
     return (a->time.tv_nsec < b->time.tv_nsec) - (a->time.tv_nsec > b->time.tv_nsec);
 }
 
-const char **tg_snapshots(const tg_repo_cache *cache, tg_arena *arena)
+tg_status tg_snapshots(const tg_repo_cache *cache, const char ***commits, tg_arena *arena, tg_error *err)
 {
     tg_folder folder;
-    const char *main = tg_ref_read(cache, "main", arena), **commits = NULL;
-    if (tg_folder_open(&folder, &cache->folder, "snapshots", false, NULL) != TG_OK)
-        return NULL;
-    char **names = tg_folder_names(&folder, arena);
+    char main[41], **names = NULL;
+    bool has_main = tg_ref_read(cache, "main", main);
     size_t n_names = 0, n = 0;
+    tg_status status = TG_OK;
+    bool here = tg_folder_enter(&folder, &cache->folder, "snapshots");
+    if (here)
+        status = tg_folder_names(&folder, &names, arena, err);
     while (names && names[n_names])
         n_names++;
-    aged *list = tg_arena_alloc(arena, n_names, sizeof *list, "a list of snapshots", NULL);
-    for (size_t i = 0; list && i < n_names; i++) {
+    aged *list = tg_arena_alloc(arena, n_names, sizeof *list, "a list of snapshots", err);
+    *commits = tg_arena_alloc(arena, n_names + 1, sizeof **commits, "a list of snapshots", err);
+    status = list && *commits ? status : TG_E_RESOURCE;
+    for (size_t i = 0; status == TG_OK && i < n_names; i++) {
         struct stat st;
         if (strlen(names[i]) == 40 && tg_is_hex(names[i], 40) && tg_folder_stat(&folder, names[i], &st))
-            list[n++] = (aged){.commit = names[i], .main = main && strcmp(main, names[i]) == 0, .time = st.st_mtim};
+            list[n++] = (aged){.commit = names[i], .main = has_main && strcmp(main, names[i]) == 0, .time = st.st_mtim};
     }
-    tg_folder_close(&folder);
-    if (list && (commits = tg_arena_alloc(arena, n + 1, sizeof *commits, "a list of snapshots", NULL))) {
+    if (here)
+        tg_folder_close(&folder);
+    if (status == TG_OK && n)
         qsort(list, n, sizeof *list, younger_first);
-        for (size_t i = 0; i < n; i++)
-            commits[i] = list[i].commit;
-    }
-    return commits;
+    for (size_t i = 0; status == TG_OK && i < n; i++)
+        (*commits)[i] = list[i].commit;
+    return status;
 }
 
 /* ---- listing ------------------------------------------------------------------------------- */
@@ -222,23 +227,20 @@ static tg_status add_file(walk *w, const char *path, const struct stat *st, cons
 /* The file that a link of the snapshot stands for, if it is one of the layout. */
 static tg_status add_link(walk *w, const tg_folder *folder, const char *name, const char *path, int depth)
 {
-    char prefix[ROOM], *link = w->cache ? tg_folder_read_link(folder, name) : NULL;
+    char prefix[ROOM], link[TG_LINK_ROOM];
     struct stat st;
-    tg_status status = TG_OK;
     link_prefix(prefix, depth);
     size_t k = strlen(prefix);
-    if (link && strncmp(link, prefix, k) == 0 && !strchr(link + k, '/') && !tg_bad_path(link + k) &&
-        tg_blob_stat(w->cache, link + k, &st) == TG_BLOB_HERE)
-        status = add_file(w, path, &st, link + k);
-    tg_free(link);
-    return status;
+    bool ours = w->cache && tg_folder_read_link(folder, name, link) && strncmp(link, prefix, k) == 0 &&
+                !strchr(link + k, '/') && !tg_bad_path(link + k);
+    return ours && tg_blob_stat(w->cache, link + k, &st) == TG_BLOB_HERE ? add_file(w, path, &st, link + k) : TG_OK;
 }
 
 static tg_status walk_folder(walk *w, const tg_folder *folder, const char *above, int depth)
 {
-    char **names = tg_folder_names(folder, w->arena);
-    tg_status status = TG_OK;
-    for (size_t i = 0; status == TG_OK && names && names[i] && w->l->n < FILES_MAX; i++) {
+    char **names;
+    tg_status status = tg_folder_names(folder, &names, w->arena, w->err);
+    for (size_t i = 0; status == TG_OK && names[i] && w->l->n < FILES_MAX; i++) {
         struct stat st;
         if (tg_bad_path(names[i]) || !tg_folder_stat(folder, names[i], &st))
             continue;
@@ -251,7 +253,7 @@ static tg_status walk_folder(walk *w, const tg_folder *folder, const char *above
         else if (S_ISLNK(st.st_mode))
             status = add_link(w, folder, names[i], path, depth);
         else if (S_ISDIR(st.st_mode) && depth + 1 < DEPTH_MAX &&
-                 tg_folder_open(&below, folder, names[i], false, NULL) == TG_OK) {
+                 tg_folder_enter(&below, folder, names[i])) {
             status = walk_folder(w, &below, path, depth + 1);
             tg_folder_close(&below);
         }
@@ -286,7 +288,7 @@ tg_status tg_snapshot_list(const tg_repo_cache *cache, const char *commit, tg_li
     walk w = {.cache = cache, .l = l, .arena = arena, .err = err};
     l->commit = commit;
     l->n = 0;
-    if (tg_folder_open(&snapshot, &cache->folder, place, false, NULL) != TG_OK)
+    if (!tg_folder_enter(&snapshot, &cache->folder, place))
         return TG_OK;
     tg_status status = list(&w, &snapshot);
     tg_folder_close(&snapshot);

@@ -23,15 +23,15 @@ void tg_repo_cache_close(tg_repo_cache *cache);
 /* The path of a repository's folder. */
 char *tg_repo_cache_path(const char *root, const char *repo, tg_arena *arena, tg_error *err);
 
-/* OWNER/NAME of a folder's name in the cache; NULL: it is no model's. */
-char *tg_repo_of_folder(const char *folder, tg_arena *arena);
+/* OWNER/NAME of a folder's name in the cache, in the arena; *repo NULL: it is no model's. */
+tg_status tg_repo_of_folder(const char *folder, char **repo, tg_arena *arena, tg_error *err);
 
 /* What stands under the name of a blob. FOREIGN: neither a file nor a link into the shared store. */
 typedef enum tg_blob { TG_BLOB_NONE, TG_BLOB_HERE, TG_BLOB_FOREIGN } tg_blob;
 tg_blob tg_blob_stat(const tg_repo_cache *cache, const char *etag, struct stat *st);
 
-/* The commit that a revision stands for: itself, or what refs/ says (arena); NULL: it is not known. */
-const char *tg_ref_read(const tg_repo_cache *cache, const char *revision, tg_arena *arena);
+/* The commit that a revision stands for: itself, or what refs/ says; false: it is not known. */
+bool tg_ref_read(const tg_repo_cache *cache, const char *revision, char commit[41]);
 /* Written last, so that it never leads to a snapshot that is not complete. */
 tg_status tg_ref_write(const tg_repo_cache *cache, const char *revision, const char *commit, tg_error *err);
 
@@ -41,7 +41,7 @@ tg_status tg_snapshot_link(const tg_repo_cache *cache, const char *commit, const
 
 /* The commits of which there are snapshots, in the arena, ended by NULL: the one that refs/main names first, then by
  * their folders' times, the youngest first. */
-const char **tg_snapshots(const tg_repo_cache *cache, tg_arena *arena);
+tg_status tg_snapshots(const tg_repo_cache *cache, const char ***commits, tg_arena *arena, tg_error *err);
 
 /* The files of snapshots/COMMIT that are there, with their sizes. An empty listing when there is none. */
 tg_status tg_snapshot_list(const tg_repo_cache *cache, const char *commit, tg_listing *listing, tg_arena *arena,

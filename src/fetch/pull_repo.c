@@ -91,14 +91,16 @@ static tg_status use_what_is_here(repo_pull *r)
         below = r->local.path;
     } else {
         tg_quoted q;
-        const char *commit = NULL;
-        if (tg_repo_cache_open(&r->cache, p->set.hub_cache, r->listing.repo, false, p->err) == TG_OK)
-            commit = tg_ref_read(&r->cache, r->listing.revision, p->arena);
-        if (!commit)
+        char commit[41];
+        status = tg_repo_cache_open(&r->cache, p->set.hub_cache, r->listing.repo, false, p->err);
+        if (status == TG_E_RESOURCE)
+            return status;
+        if (status != TG_OK || !tg_ref_read(&r->cache, r->listing.revision, commit))
             return tg_fail(p->err, TG_E_NETWORK, r->listing.repo, "revision %s of it is not in the cache",
                            tg_quote_str(&q, r->listing.revision));
-        status = tg_snapshot_list(&r->cache, commit, &r->listing, p->arena, p->err);
-        below = snapshot_path(r);
+        r->listing.commit = tg_arena_string(p->arena, commit, 40, p->err);
+        below = r->listing.commit ? snapshot_path(r) : NULL;
+        status = below ? tg_snapshot_list(&r->cache, r->listing.commit, &r->listing, p->arena, p->err) : TG_E_RESOURCE;
     }
     if (status == TG_OK)
         status = tg_choose(&r->listing, &r->wish, &r->choice, p->arena, p->err);

@@ -105,7 +105,10 @@ static tg_status plan(url_pull *u)
         if (!S_ISREG(st.st_mode))
             return tg_fail(p->err, TG_E_IO, u->folder.path, "%s is in the way: it is no regular file", u->name);
     }
-    u->here = tg_url_record_read(&u->folder, u->name, &u->record) && strcmp(u->record.url, u->shown) == 0;
+    status = tg_url_record_read(&u->folder, u->name, &u->record, &u->here, p->err);
+    if (status != TG_OK)
+        return status;
+    u->here = u->here && strcmp(u->record.url, u->shown) == 0;
     if (!p->net && !u->here)
         return tg_fail(p->err, TG_E_NETWORK, u->shown, "offline, and there is no complete copy");
     if (!p->net) {

@@ -33,8 +33,7 @@ static void prune(const tg_folder *root, const char *path)
         *slash = 0;
         const char *name;
         tg_folder above;
-        bool empty = tg_folder_open_for(&above, root, copy, false, &name, NULL) == TG_OK &&
-                     unlinkat(above.fd, name, AT_REMOVEDIR) == 0;
+        bool empty = tg_folder_enter_for(&above, root, copy, &name) && unlinkat(above.fd, name, AT_REMOVEDIR) == 0;
         tg_folder_close(&above);
         if (!empty)
             return;
@@ -49,19 +48,22 @@ static tg_status remove_url(removal *r, const char *url)
     tg_folder root, folder = TG_FOLDER_NONE;
     tg_url_record record;
     char note[256];
+    bool here = false;
     tg_status status = tg_url_place(url, &place, &shown, r->arena, r->err);
     if (status != TG_OK)
         return status;
-    if (tg_folder_root(&root, r->set.url_cache, false, NULL) != TG_OK)
-        return none(shown, r->err);
-    if (tg_folder_open_for(&folder, &root, place, false, &name, NULL) == TG_OK &&
-        tg_url_record_read(&folder, name, &record)) {
+    status = tg_folder_root(&root, r->set.url_cache, false, r->err);
+    if (status == TG_OK)
+        status = tg_folder_open_for(&folder, &root, place, false, &name, r->err);
+    if (status == TG_OK)
+        status = tg_url_record_read(&folder, name, &record, &here, r->err);
+    if (here) {
         tg_url_record_name(name, note);
         status = tg_folder_remove(&folder, name, &r->freed, r->err);
         if (status == TG_OK)
             status = tg_folder_remove(&folder, note, &r->freed, r->err);
         prune(&root, place);
-    } else {
+    } else if (status != TG_E_RESOURCE) {
         status = none(shown, r->err);
     }
     tg_folder_close(&folder);
@@ -82,12 +84,14 @@ typedef struct plan {
 
 static tg_status read_snapshots(removal *r, plan *p, const char *repo)
 {
-    p->commits = tg_snapshots(&p->cache, r->arena);
-    while (p->commits && p->commits[p->n])
+    tg_status status = tg_snapshots(&p->cache, &p->commits, r->arena, r->err);
+    if (status != TG_OK)
+        return status;
+    while (p->commits[p->n])
         p->n++;
     p->listings = tg_arena_alloc(r->arena, p->n, sizeof *p->listings, "a cache", r->err);
     p->goes = tg_arena_alloc(r->arena, p->n, sizeof *p->goes, "a cache", r->err);
-    tg_status status = p->listings && p->goes ? TG_OK : TG_E_RESOURCE;
+    status = p->listings && p->goes ? TG_OK : TG_E_RESOURCE;
     for (size_t i = 0; status == TG_OK && i < p->n; i++) {
         p->listings[i].repo = repo;
         status = tg_snapshot_list(&p->cache, p->commits[i], &p->listings[i], r->arena, r->err);
@@ -99,23 +103,26 @@ static tg_status read_snapshots(removal *r, plan *p, const char *repo)
 
 /* The files of the name's model, in all snapshots. REPO alone is the folder's model, if there is one, and leaves the
  * GGUFs; else all that there is. */
-static void choose_files(removal *r, plan *p, const tg_name *name)
+static tg_status choose_files(removal *r, plan *p, const tg_name *name)
 {
     tg_wish wish = {.quant = name->quant, .files = &name->file, .n_files = name->file != NULL};
     bool all = !name->quant && !name->file, folder = false;
     tg_choice choice;
-    for (size_t i = 0; all && i < p->n; i++)
-        folder |= tg_choose_folder(&p->listings[i], &choice, r->arena, NULL) == TG_OK;
-    for (size_t i = 0; i < p->n; i++) {
+    tg_status status = TG_OK;
+    for (size_t i = 0; all && status != TG_E_RESOURCE && i < p->n; i++)
+        folder |= (status = tg_choose_folder(&p->listings[i], &choice, r->arena, r->err)) == TG_OK;
+    for (size_t i = 0; status != TG_E_RESOURCE && i < p->n; i++) {
         const tg_listing *l = &p->listings[i];
-        bool chosen = !all && tg_choose(l, &wish, &choice, r->arena, NULL) == TG_OK;
-        for (size_t k = 0; chosen && k < choice.n; k++)
+        if (!all)
+            status = tg_choose(l, &wish, &choice, r->arena, r->err);
+        for (size_t k = 0; !all && status == TG_OK && k < choice.n; k++)
             p->goes[i][choice.files[k]] = true;
-        for (size_t k = 0; all && k < l->n; k++)
-            p->goes[i][k] = !folder || !strstr(l->files[k].path, ".gguf");
-        for (size_t k = 0; k < l->n; k++)
+        for (size_t k = 0; k < l->n; k++) {
+            p->goes[i][k] |= all && !(folder && strstr(l->files[k].path, ".gguf"));
             p->n_goes += p->goes[i][k];
+        }
     }
+    return status == TG_E_RESOURCE ? status : TG_OK;
 }
 
 static bool is_kept(const plan *p, const char *etag)
@@ -143,20 +150,19 @@ static bool is_whole_repo(const plan *p)
 /* Refs to a snapshot that is gone would lead nowhere. */
 static tg_status remove_refs(const tg_folder *folder, const char *commit, int depth, tg_arena *arena, tg_error *err)
 {
-    char **names = tg_folder_names(folder, arena);
-    tg_status status = TG_OK;
-    for (size_t i = 0; status == TG_OK && names && names[i]; i++) {
-        size_t n;
-        uint64_t freed;
+    char **names;
+    tg_status status = tg_folder_names(folder, &names, arena, err);
+    for (size_t i = 0; status == TG_OK && names[i]; i++) {
+        char text[64];
+        uint64_t freed = 0;
         tg_folder below;
-        char *text = tg_folder_read(folder, names[i], 64, &n);
-        if (text && strncmp(text, commit, 40) == 0)
-            status = tg_folder_remove(folder, names[i], &freed, err);
-        else if (!text && depth < 4 && tg_folder_open(&below, folder, names[i], false, NULL) == TG_OK) {
+        if (tg_folder_read(folder, names[i], text, sizeof text)) {
+            if (strncmp(text, commit, 40) == 0)
+                status = tg_folder_remove(folder, names[i], &freed, err);
+        } else if (depth < 4 && tg_folder_enter(&below, folder, names[i])) {
             status = remove_refs(&below, commit, depth + 1, arena, err);
             tg_folder_close(&below);
         }
-        tg_free(text);
     }
     return status;
 }
@@ -181,7 +187,7 @@ static tg_status remove_links(removal *r, const plan *p, size_t i)
     tg_folder_close(&snapshot);
     bool empty = status == TG_OK && unlinkat(snapshots.fd, l->commit, AT_REMOVEDIR) == 0;
     tg_folder_close(&snapshots);
-    if (empty && tg_folder_open(&folder, &p->cache.folder, "refs", false, NULL) == TG_OK) {
+    if (empty && tg_folder_enter(&folder, &p->cache.folder, "refs")) {
         status = remove_refs(&folder, l->commit, 0, r->arena, r->err);
         tg_folder_close(&folder);
     }
@@ -191,8 +197,8 @@ static tg_status remove_links(removal *r, const plan *p, size_t i)
 static tg_status remove_blobs(removal *r, const plan *p)
 {
     tg_folder blobs;
-    tg_status status = tg_folder_open(&blobs, &p->cache.folder, "blobs", false, NULL);
-    if (status != TG_OK)
+    tg_status status = TG_OK;
+    if (!tg_folder_enter(&blobs, &p->cache.folder, "blobs"))
         return TG_OK;
     for (size_t i = 0; i < p->n; i++)
         for (size_t k = 0; status == TG_OK && k < p->listings[i].n; k++) {
@@ -207,11 +213,12 @@ static tg_status remove_blobs(removal *r, const plan *p)
 static tg_status remove_repo(removal *r, const tg_name *name, const char *what)
 {
     plan p = {0};
-    if (tg_repo_cache_open(&p.cache, r->set.hub_cache, name->repo, false, NULL) != TG_OK)
-        return none(what, r->err);
-    tg_status status = read_snapshots(r, &p, name->repo);
+    tg_status status = tg_repo_cache_open(&p.cache, r->set.hub_cache, name->repo, false, r->err);
+    if (status != TG_OK)
+        return status == TG_E_RESOURCE ? status : none(what, r->err);
+    status = read_snapshots(r, &p, name->repo);
     if (status == TG_OK)
-        choose_files(r, &p, name);
+        status = choose_files(r, &p, name);
     if (status == TG_OK && p.n_goes == 0)
         status = none(what, r->err);
     if (status == TG_OK && is_whole_repo(&p)) {

@@ -3,7 +3,6 @@
 
 #include <ctype.h>
 #include <pwd.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -43,29 +42,36 @@ static const char *value_at(const char *s, const char **end)
     return getenv(copy);
 }
 
-/* A path with ~ and variables replaced. */
-static const char *expand(const char *s, tg_arena *arena, tg_error *err)
+/* Adds n bytes to what is written; into `out` unless that is NULL. */
+static void put(char *out, size_t *used, const char *s, size_t n)
 {
-    char *text = NULL;
-    size_t n = 0;
-    FILE *out = open_memstream(&text, &n);
-    if (out && s[0] == '~' && (s[1] == '/' || !s[1])) {
-        fputs(home(), out);
+    if (out)
+        memcpy(out + *used, s, n);
+    *used += n;
+}
+
+/* The length of a path with ~ and variables replaced; written to `out` unless that is NULL. */
+static size_t expand_to(char *out, const char *s)
+{
+    size_t used = 0;
+    if (s[0] == '~' && (s[1] == '/' || !s[1])) {
+        put(out, &used, home(), strlen(home()));
         s++;
     }
-    while (out && *s) {
+    while (*s) {
         const char *end = NULL, *value = *s == '$' ? value_at(s, &end) : NULL;
-        fputs(value ? value : "", out);
-        if (!value)
-            fputc(*s, out);
+        put(out, &used, value ? value : s, value ? strlen(value) : 1);
         s = value ? end : s + 1;
     }
-    bool whole = out && fclose(out) == 0;
-    const char *result = whole ? tg_arena_string(arena, text, n, err) : NULL;
-    if (!whole)
-        tg_fail_alloc(err, strlen(s), "a path");
-    free(text);
-    return result;
+    return used;
+}
+
+static const char *expand(const char *s, tg_arena *arena, tg_error *err)
+{
+    char *path = tg_arena_alloc(arena, expand_to(NULL, s) + 1, 1, "a path", err);
+    if (path)
+        expand_to(path, s);
+    return path;
 }
 
 /* The first variable of `names` (ended by NULL) that is set, else `folder`/`name`; expanded. */

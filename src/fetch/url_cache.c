@@ -43,14 +43,14 @@ void tg_url_record_name(const char *name, char out[256])
     snprintf(out, 256, ".%.240s.json", name);
 }
 
-bool tg_url_record_read(const tg_folder *folder, const char *name, tg_url_record *record)
+tg_status tg_url_record_read(const tg_folder *folder, const char *name, tg_url_record *record, bool *here, tg_error *err)
 {
-    char file[256];
-    size_t n;
+    char file[256], text[RECORD_MAX_BYTES];
     struct stat st;
+    tg_error own = {0};
     tg_url_record_name(name, file);
-    char *text = folder->fd >= 0 ? tg_folder_read(folder, file, RECORD_MAX_BYTES, &n) : NULL;
-    json_t *root = text ? tg_json_parse(text, n, file, NULL) : NULL;
+    bool read = tg_folder_read(folder, file, text, sizeof text);
+    json_t *root = read ? tg_json_parse(text, strlen(text), file, &own) : NULL;
     const char *url = json_string_value(json_object_get(root, "url")),
                *etag = json_string_value(json_object_get(root, "etag")),
                *digest = json_string_value(json_object_get(root, "sha256"));
@@ -65,8 +65,12 @@ bool tg_url_record_read(const tg_folder *folder, const char *name, tg_url_record
         record->size = (uint64_t)st.st_size;
     }
     json_decref(root);
-    tg_free(text);
-    return good;
+    *here = good;
+    if (own.status != TG_E_RESOURCE)
+        return TG_OK;
+    if (err)
+        *err = own;
+    return TG_E_RESOURCE;
 }
 
 tg_status tg_url_record_write(const tg_folder *folder, const char *name, const tg_url_record *record, tg_error *err)

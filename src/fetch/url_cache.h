@@ -20,8 +20,8 @@ typedef struct tg_url_record {
  * be kept under its name. */
 tg_status tg_url_place(const char *url, const char **place, const char **shown, tg_arena *arena, tg_error *err);
 
-/* The record of a file that is there, a regular one of the recorded size. */
-bool tg_url_record_read(const tg_folder *folder, const char *name, tg_url_record *record);
+/* The record of a file; *here: there is one, and the file is a regular one of that size. TG_E_RESOURCE. */
+tg_status tg_url_record_read(const tg_folder *folder, const char *name, tg_url_record *record, bool *here, tg_error *err);
 tg_status tg_url_record_write(const tg_folder *folder, const char *name, const tg_url_record *record, tg_error *err);
 
 /* The name of a file's record. */

@@ -20,10 +20,12 @@ tg_status tg_choice_check(const tg_listing *l, const tg_choice *choice, const ch
     static const char index[] = "model.safetensors.index.json";
     if (!choice->folder || !has(l, choice, index))
         return TG_OK;
+    tg_error own;
+    err = err ? err : &own;
     char *path = tg_path_join(folder, index, err);
     json_t *root = path ? tg_json_load(path, INDEX_MAX_BYTES, err) : NULL, *value;
     const json_t *map = json_object_get(root, "weight_map");
-    tg_status status = root ? TG_OK : path ? TG_E_MODEL : TG_E_RESOURCE;
+    tg_status status = root ? TG_OK : err->status;
     if (root && (json_object_size(map) == 0 || json_object_size(map) > TENSORS_MAX))
         status = tg_fail(err, TG_E_MODEL, path, "weight_map (found %zu tensors, allowed 1 to %d)", json_object_size(map),
                          TENSORS_MAX);

@@ -11,6 +11,7 @@
 
 #include "base/error.h"
 #include "fetch/net.h"
+#include "support/failing_malloc.h"
 
 typedef struct fake_answer {
     const char *url, *body;
@@ -55,7 +56,9 @@ static inline const fake_answer *fake_ask(const char *method, const char *url)
 tg_status tg_net_create(tg_net **net, const tg_net_params *params, tg_error *err)
 {
     (void)err;
+    malloc_exempt++;
     *net = malloc(sizeof params->watch);
+    malloc_exempt--;
     memcpy(*net, &params->watch, sizeof params->watch);
     return TG_OK;
 }
@@ -79,7 +82,9 @@ tg_status tg_net_get(tg_net *net, const char *url, size_t max_bytes, tg_reply *r
         return tg_fail(err, TG_E_NETWORK, NULL, "status %d", a->http);
     reply->size = strlen(a->body);
     if (max_bytes) {
+        malloc_exempt++;
         reply->body = strdup(a->body);
+        malloc_exempt--;
         reply->n = strlen(a->body);
     }
     return TG_OK;
@@ -100,7 +105,9 @@ tg_status tg_digest_file(int fd, tg_digest_kind kind, uint64_t size, bool (*go_o
 {
     if (go_on && !go_on(arg, size))
         return tg_fail(err, TG_E_STOPPED, NULL, "stopped");
+    malloc_exempt++;
     char *text = calloc(size + 1, 1);
+    malloc_exempt--;
     if (pread(fd, text, size, 0) != (ssize_t)size)
         abort();
     fake_digest(text, hex);

@@ -8,6 +8,7 @@
 
 #include "base/file.h"
 #include "fetch/hub_cache.h"
+#include "support/failing_malloc.h"
 #include "support/scratch.h"
 
 #define OLD  "1111111111111111111111111111111111111111"
@@ -276,12 +277,58 @@ static void no_cache_at_all(void **state)
     assert_false(here("cache"));
 }
 
+/* Each allocation fails once: an error that says so, or the whole answer. */
+static void no_memory(void **state)
+{
+    (void)state;
+    static const char card[] = "---\nlicense: mit\n---\n";
+    put(NEW, "config.json", "a", 2);
+    put(NEW, "tokenizer.json", "b", 2);
+    put(NEW, "model.safetensors", "c", 500);
+    put(NEW, "README.md", "d", 1);
+    scratch_text(REPO "/blobs/d", card);
+    for (long n = 1, failed = 1; failed; n++) {
+        tg_cached_model *m;
+        size_t n_models;
+        tg_error err;
+        malloc_fail_at(n);
+        tg_status status = tg_cache_list(&m, &n_models, &err);
+        failed = malloc_failed;
+        malloc_fail_at(n);
+        char *path = tg_cache_find("o/n", &err);
+        failed |= malloc_failed;
+        tg_error found = err;
+        malloc_fail_at(0);
+        assert_int_equal(status, status ? TG_E_RESOURCE : TG_OK);
+        if (status == TG_OK && n_models != 1) fail_msg("allocation %ld n %zu", n, n_models);
+        assert_true(status != TG_OK || (n_models == 1 && m->name && m->path && m->commit));
+        assert_true(path || found.status == TG_E_RESOURCE);
+        tg_cache_free(m, n_models);
+        tg_free(path);
+    }
+    for (long n = 1, failed = 1; failed; n++) {
+        fresh(NULL);
+        put(NEW, "a.gguf", "a", 100);
+        put(OLD, "b.gguf", "b", 100);
+        malloc_fail_at(n);
+        tg_status status = tg_cache_remove("o/n:a.gguf", NULL, NULL);
+        failed = malloc_failed;
+        malloc_fail_at(0);
+        assert_true(status == TG_OK || status == TG_E_RESOURCE);
+        if (status != TG_OK)
+            tg_cache_remove("o/n:a.gguf", NULL, NULL);
+        assert_false(here(REPO "/snapshots/" NEW "/a.gguf"));
+        assert_true(here(REPO "/snapshots/" OLD "/b.gguf") && here(REPO "/blobs/b"));
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(models_by_their_names, fresh), cmocka_unit_test_setup(folders_of_safetensors, fresh),
         cmocka_unit_test_setup(shared_bytes_stay, fresh),     cmocka_unit_test_setup(hostile_contents, fresh),
         cmocka_unit_test_setup(urls, fresh),                  cmocka_unit_test_setup(no_cache_at_all, fresh),
+        cmocka_unit_test_setup(no_memory, fresh),
     };
     return cmocka_run_group_tests(tests, scratch_setup, scratch_teardown);
 }

@@ -466,6 +466,48 @@ static void pages_of_the_hub_are_repositories(void **state)
     }
 }
 
+/* ---- memory that is not there -------------------------------------------------------------- */
+
+/* Each allocation fails once: an error that says so, or no matter; nothing half done; the next run completes. */
+static void pull_without_memory(const char *what, bool local)
+{
+    char folder[PATH_MAX];
+    snprintf(folder, sizeof folder, "%s/local", scratch_folder);
+    tg_pull_params params = {.what = what, .local_dir = local ? folder : NULL};
+    for (long n = 1, failed = 1; failed; n++) {
+        tg_pull_result r;
+        tg_error err;
+        scratch_remove("cache/hub");
+        scratch_remove("cache/tinygpt");
+        scratch_remove("local");
+        for (int again = 0; again < 2; again++) { /* with nothing there, and with all */
+            malloc_fail_at(n);
+            tg_status status = tg_pull(&params, &r, &err);
+            failed = malloc_failed || (failed && again);
+            malloc_fail_at(0);
+            if (status != TG_OK && status != TG_E_RESOURCE)
+                fail_msg("allocation %ld: %d %s", n, (int)status, err.message);
+            if (status == TG_OK)
+                assert_true(tg_path_exists(r.path));
+            tg_pull_result_free(&r);
+            assert_int_equal(tg_pull(&params, &r, NULL), TG_OK);
+            assert_true(tg_path_exists(r.path));
+            tg_pull_result_free(&r);
+        }
+        assert_true(n < 2000);
+    }
+}
+
+static void no_memory(void **state)
+{
+    (void)state;
+    serve_repository("model.safetensors");
+    pull_without_memory("o/n", false);
+    pull_without_memory("o/n:model.safetensors", true);
+    fake_serve("http://host/d/m.gguf?x", BIG, "etag");
+    pull_without_memory("http://host/d/m.gguf?x", false);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -474,6 +516,7 @@ int main(void)
         cmocka_unit_test_setup(refusals_say_which, fresh),        cmocka_unit_test_setup(answers_that_are_none, fresh),
         cmocka_unit_test_setup(names_before_requests, fresh),     cmocka_unit_test_setup(url_into_its_cache, fresh),
         cmocka_unit_test_setup(url_into_a_folder, fresh),
+        cmocka_unit_test_setup(no_memory, fresh),
         cmocka_unit_test_setup(pages_of_the_hub_are_repositories, fresh),
     };
     return cmocka_run_group_tests(tests, scratch_setup, scratch_teardown);
