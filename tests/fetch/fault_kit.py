@@ -20,6 +20,9 @@ API, CDN, RESOLVE = "/api/models/*", "/cdn/*", "/*/resolve/*"
 HTML = b"<!DOCTYPE html>\n<html><body>Please log in to this network</body></html>\n"
 
 
+PATIENT = {"TINYGPT_FETCH_PACE": "1"}  # so that it does not take a stall for one before it is interrupted
+
+
 def hub(new, certificate=None, files=FILES, **more):
     """A case with the repository that most tests fetch from; with a certificate, over TLS."""
     c = new(certificate)
@@ -42,7 +45,7 @@ def half(c, name=FILE, n=H, **more):
     """Leaves a part of n bytes: interrupted in the middle."""
     sent = c.hub.bytes_sent
     c.hub.on("GET", more.pop("path", CDN), stall(n), times=1)
-    run = c.start("pull", name, **more)
+    run = c.start("pull", name, env=PATIENT, **more)
     c.until(lambda: c.hub.bytes_sent >= sent + n, "half of the file")
     late = time.monotonic() + 0.3 * SLOW  # and until it has read it
     while time.monotonic() < late and not any(p.stat().st_size >= n for p in c.parts()):

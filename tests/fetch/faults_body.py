@@ -2,7 +2,8 @@
 import gzip
 import signal
 
-from fault_kit import API, BIG, CDN, FILE, FILES, H, HTML, JSON, N, REPO, RESOLVE, SMALL, edit, half, hub, ranges
+from fault_kit import (API, BIG, CDN, FILE, FILES, H, HTML, JSON, N, PATIENT, REPO, RESOLVE, SMALL, edit, half, hub,
+                       ranges)
 from hub_faults import answer, body, both, chunked, cut, header, no_range, raw, slow, stall
 from hub_server import sha256
 from pull_case import check, gguf, test
@@ -151,7 +152,7 @@ def d21(new):
         c = hub(new)
         url = c.url["cdn"] + "/plain/model.gguf"
         c.hub.on("GET", "/plain/*", both(stall(H), header("ETag", etag)), times=1)
-        run = c.start("pull", url)
+        run = c.start("pull", url, env=PATIENT)
         c.until(lambda: c.hub.bytes_sent >= H, "half of the file")
         run.send(signal.SIGINT).wait()
         c.hub.on("GET", "/plain/*", header("ETag", etag))

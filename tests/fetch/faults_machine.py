@@ -6,7 +6,7 @@ import socket
 import subprocess
 import time
 
-from fault_kit import API, BIG, CDN, FILE, FILES, H, HTML, REPO, RESOLVE, SMALL, edit, free_port, hub
+from fault_kit import API, BIG, CDN, FILE, FILES, H, HTML, PATIENT, REPO, RESOLVE, SMALL, edit, free_port, hub
 from hub_faults import answer, chunked, more_headers, raw, slow, stall
 from pull_case import SLOW, check, gguf, test
 
@@ -231,7 +231,7 @@ def d37(new):
     for number, status in ((signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)):
         c = hub(new)
         c.hub.on("GET", CDN, stall(H), times=1)
-        run = c.start("pull", FILE)
+        run = c.start("pull", FILE, env=PATIENT)
         c.until(lambda: c.hub.bytes_sent >= H, "half of the file")
         run.send(number).wait()
         check(run.status == status and run.waited < 1 * SLOW, f"{run} after {run.waited} s")
@@ -248,7 +248,7 @@ def d37(new):
             c.hub.on("GET", path, lambda r, a: (act(r, a), a.__dict__.update(raw=None)))
         else:
             c.env["HF_ENDPOINT"] = f"http://127.0.0.1:{deaf.getsockname()[1]}"
-        run = c.start("pull", FILE)
+        run = c.start("pull", FILE, env=PATIENT)
         c.until(lambda: not act or c.hub.seen(path), "the request")
         time.sleep(0.2 * SLOW)
         run.send(signal.SIGINT).wait()
