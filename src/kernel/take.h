@@ -54,6 +54,12 @@ VEC vi bits(vi a, const int from, const int to, const uint32_t mask)
     return vi_and(from > to ? vi_shr(a, from - to) : from < to ? vi_shl(a, to - from) : a, bytes(mask));
 }
 
+/* The same and, where those are clear, what `more` has. */
+VEC vi bits_and(vi a, const int from, const int to, const uint32_t mask, vi more)
+{
+    return vi_and_or(from > to ? vi_shr(a, from - to) : from < to ? vi_shl(a, to - from) : a, bytes(mask), more);
+}
+
 VEC vf byte(vi a, const int i)
 {
     return vf_from_int(vi_and(vi_shr(a, 8 * i), vi_set1(255)));
@@ -214,7 +220,7 @@ VEC_MANY void take_q3_k(int g, const int i, rows r, kept *k, taken *out)
     if (i == 0)
         words8(r, AT(q3_k, q) + 32 * g, k->word);
     for (int j = 0; j < 8; j++)
-        out->code[j] = vi_or(bits(k->word[j], 2 * i, 3, 24), bits(k->high[j], i, 5, 32));
+        out->code[j] = bits_and(k->word[j], 2 * i, 3, 24, bits(k->high[j], i, 5, 32));
     if (i == 3)
         for (int j = 0; j < 8; j++)
             k->high[j] = vi_shr(k->high[j], 4);
@@ -253,7 +259,7 @@ VEC_MANY void take_q5_k(int g, const int i, rows r, kept *k, taken *out)
     if (i == 0)
         words8(r, AT(q5_k, q) + 32 * g, k->word);
     for (int j = 0; j < 8; j++)
-        out->code[j] = vi_or(bits(k->word[j], 4 * i, 0, 15), bits(k->high[j], i, 4, 16));
+        out->code[j] = bits_and(k->word[j], 4 * i, 0, 15, bits(k->high[j], i, 4, 16));
     if (i == 1)
         for (int j = 0; j < 8; j++)
             k->high[j] = vi_shr(k->high[j], 2);
@@ -276,7 +282,7 @@ VEC_MANY void take_q6_k(int g, const int i, rows r, kept *k, taken *out)
         words8(r, AT(q6_k, high) + 32 * g, k->high);
     }
     for (int j = 0; j < 8; j++)
-        out->code[j] = vi_or(bits(k->word[i % 2 * 8 + j], i / 2 * 4, 0, 15), bits(k->high[j], 2 * i, 4, 48));
+        out->code[j] = bits_and(k->word[i % 2 * 8 + j], i / 2 * 4, 0, 15, bits(k->high[j], 2 * i, 4, 48));
 }
 
 VEC_MANY void head_iq4_xs(rows r, kept *k)

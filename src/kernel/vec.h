@@ -79,6 +79,7 @@ VEC vi vi_add(vi a, vi b) { return _mm512_add_epi32(a, b); }
 VEC vi vi_and(vi a, vi b) { return _mm512_and_si512(a, b); }
 VEC vi vi_xor(vi a, vi b) { return _mm512_xor_si512(a, b); }
 VEC vi vi_or(vi a, vi b) { return _mm512_or_si512(a, b); }
+VEC vi vi_and_or(vi a, vi mask, vi b) { return _mm512_ternarylogic_epi32(a, mask, b, 0xea); } /* (a & mask) | b */
 VEC vi vi_shr4(vi a) { return _mm512_srli_epi32(a, 4); }
 VEC vi vi_shl(vi a, int n) { return _mm512_slli_epi32(a, (unsigned)n); }
 VEC vi vi_shr(vi a, int n) { return _mm512_srli_epi32(a, (unsigned)n); }
@@ -276,6 +277,7 @@ VEC vi vi_add(vi a, vi b) { return VI2(_mm256_add_epi32(a.l, b.l), _mm256_add_ep
 VEC vi vi_and(vi a, vi b) { return VI2(_mm256_and_si256(a.l, b.l), _mm256_and_si256(a.h, b.h)); }
 VEC vi vi_xor(vi a, vi b) { return VI2(_mm256_xor_si256(a.l, b.l), _mm256_xor_si256(a.h, b.h)); }
 VEC vi vi_or(vi a, vi b) { return VI2(_mm256_or_si256(a.l, b.l), _mm256_or_si256(a.h, b.h)); }
+VEC vi vi_and_or(vi a, vi mask, vi b) { return vi_or(vi_and(a, mask), b); }
 VEC vi vi_shl(vi a, int n) { return VI2(_mm256_slli_epi32(a.l, n), _mm256_slli_epi32(a.h, n)); }
 VEC vi vi_shr(vi a, int n) { return VI2(_mm256_srli_epi32(a.l, n), _mm256_srli_epi32(a.h, n)); }
 VEC vi vi_sar(vi a, int n) { return VI2(_mm256_srai_epi32(a.l, n), _mm256_srai_epi32(a.h, n)); }
@@ -475,6 +477,7 @@ VEC vi vi_add(vi a, vi b) { vi r; LANES r.i[i] = (int32_t)((uint32_t)a.i[i] + (u
 VEC vi vi_and(vi a, vi b) { vi r; LANES r.i[i] = a.i[i] & b.i[i]; return r; }
 VEC vi vi_xor(vi a, vi b) { vi r; LANES r.i[i] = a.i[i] ^ b.i[i]; return r; }
 VEC vi vi_or(vi a, vi b) { vi r; LANES r.i[i] = a.i[i] | b.i[i]; return r; }
+VEC vi vi_and_or(vi a, vi mask, vi b) { return vi_or(vi_and(a, mask), b); }
 VEC vi vi_shl(vi a, int n) { vi r; LANES r.i[i] = (int32_t)((uint32_t)a.i[i] << n); return r; }
 VEC vi vi_shr(vi a, int n) { vi r; LANES r.i[i] = (int32_t)((uint32_t)a.i[i] >> n); return r; }
 VEC vi vi_sar(vi a, int n) { vi r; LANES r.i[i] = a.i[i] >> n; return r; }
