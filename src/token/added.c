@@ -112,10 +112,17 @@ static unsigned class_after(const uint8_t *s, size_t n, size_t i, size_t *end)
     return c;
 }
 
-/* Does a special token count there? */
-static bool counts(const tg_added_walk *w, size_t start, size_t stop)
+/* Does a token count there? */
+static bool counts(const tg_added_walk *w, const tg_added_token *token, size_t start, size_t stop)
 {
-    return w->special && !(w->plain && memchr(w->plain + start, 1, stop - start));
+    bool plain = false, foreign = false;
+    for (size_t i = start; w->plain && i < stop; i++) {
+        plain |= w->plain[i] != 0;
+        foreign |= w->plain[i] == 1;
+    }
+    if (token->special)
+        return w->special && !plain;
+    return !(foreign && memmem(w->template, strlen(w->template), token->text, token->n_bytes));
 }
 
 static bool stands_alone(const tg_added_walk *w, size_t start, size_t stop)
@@ -138,7 +145,7 @@ bool tg_added_next(tg_added_walk *w, size_t *from, size_t *to, int32_t *id)
         size_t start = w->search, stop = start + token->n_bytes, at;
         w->search =
             stop; /* also past a match that does not count, and before white space it takes along */
-        if ((token->special && !counts(w, start, stop)) ||
+        if (!counts(w, token, start, stop) ||
             (token->single_word && !stands_alone(w, start, stop)))
             continue;
         if (token->lstrip)

@@ -40,7 +40,8 @@ typedef struct tg_added_walk {
     const uint8_t *text;
     size_t n;
     bool special;  /* special tokens count */
-    const uint8_t *plain; /* [n]: not where a byte has 1; NULL: everywhere */
+    const uint8_t *plain; /* [n]: but not where a byte is not 0; NULL: everywhere */
+    const char *template; /* nor do tokens that it writes, special or not, where a byte is 1 */
     size_t search; /* matching goes on here */
     size_t done;   /* text up to here is dealt with */
     bool ended;

@@ -122,7 +122,7 @@ tg_status tg_chat_encode(const tg_tokenizer *t, const char *file, const tg_chat_
     size_t n_bytes;
     tg_status status = tg_chat_render(t, file, params, messages, n, &text, &plain, &n_bytes, err);
     if (status == TG_OK)
-        status = tg_tokenizer_encode_mixed(t, text, plain, n_bytes, TG_TOK_SPECIAL, ids, n_ids, NULL, err);
+        status = tg_tokenizer_encode_mixed(t, text, plain, params->jinja, n_bytes, TG_TOK_SPECIAL, ids, n_ids, NULL, err);
     if (status == TG_OK && begin(t, ids, n_ids, err) != TG_OK) {
         free(*ids);
         *ids = NULL;

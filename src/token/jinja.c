@@ -21,9 +21,9 @@ static tg_jdict *variables(tg_jinja *j, const tg_jinja_input *in)
 {
     tg_jdict *all = tg_jdict_new(j);
     tg_jlist *messages = tg_jlist_new(j);
-    unsigned flag = in->params->special ? 0 : TG_UNIT_DATA;
     for (size_t i = 0; i < in->n_messages; i++) {
         const tg_chat_message *m = &in->messages[i];
+        unsigned flag = in->params->special ? 0 : strcmp(m->role, "assistant") ? TG_UNIT_DATA : TG_UNIT_ANSWER;
         tg_jdict *message = tg_jdict_new(j);
         set(j, message, "role", tg_jtext_literal(j, m->role));
         set(j, message, "content", text_of(j, m->content, m->n_bytes, flag));
@@ -55,7 +55,7 @@ static tg_status hand_out(tg_jtext from, char **text, uint8_t **plain, size_t *n
     }
     for (size_t i = 0; i < from.n; i++) {
         (*text)[i] = (char)from.s[i];
-        (*plain)[i] = from.s[i] >= TG_UNIT_DATA;
+        (*plain)[i] = (uint8_t)(from.s[i] >> 8);
     }
     *n = from.n;
     return TG_OK;

@@ -18,7 +18,7 @@ typedef struct tg_jinja_input {
 } tg_jinja_input;
 
 /* *text and *plain (both free), each of *n bytes: what the template makes of the messages, and for each byte whether
- * it is a message's (1) or the template's own (0). TG_E_MODEL for a template that is not understood, TG_E_USAGE where
+ * it is the template's own (0), a message's (1) or an answer's (2), as tg_tokenizer_encode_mixed takes it. TG_E_MODEL for a template that is not understood, TG_E_USAGE where
  * it refuses the messages. */
 tg_status tg_jinja_render(const tg_jinja_input *input, char **text, uint8_t **plain, size_t *n, tg_error *err);
 

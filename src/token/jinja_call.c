@@ -172,7 +172,7 @@ static tg_jvalue change_case(tg_jinja *j, tg_jvalue of, enum letters how, bool w
         bool letter = lower >= 'a' && lower <= 'z', up = how == UPPER || (how == CAPITAL && i == 0);
         if (c >= 0x80 || (word && !letter))
             return tg_jinja_fail(j, "the case of letters is changed in plain ones alone");
-        s[i] = letter ? (uint16_t)((from.s[i] & TG_UNIT_DATA) | (up ? lower & ~0x20 : lower)) : from.s[i];
+        s[i] = letter ? (uint16_t)((from.s[i] & TG_UNIT_FLAGS) | (up ? lower & ~0x20 : lower)) : from.s[i];
     }
     return text_value((tg_jtext){s, from.n});
 }

@@ -406,7 +406,7 @@ static void put_json_text(tg_jinja *j, tg_jbuffer *out, tg_jtext text)
         else if (c < 0x20)
             snprintf(escape, sizeof escape, "\\u%04x", c);
         if (escape[0])
-            tg_jbuffer_add(j, out, tg_jtext_from(j, escape, strlen(escape), text.s[i] & TG_UNIT_DATA));
+            tg_jbuffer_add(j, out, tg_jtext_from(j, escape, strlen(escape), text.s[i] & TG_UNIT_FLAGS));
         else
             tg_jbuffer_add(j, out, tg_jtext_cut(text, i, i + 1));
     }

@@ -11,7 +11,11 @@
 
 #include "base/memory.h"
 
-enum { TG_UNIT_DATA = 0x100 }; /* this byte is a message's */
+enum {
+    TG_UNIT_DATA = 0x100,   /* this byte is a message's */
+    TG_UNIT_ANSWER = 0x200, /* and the model's own, of an answer */
+    TG_UNIT_FLAGS = 0xff00,
+};
 
 typedef struct tg_jtext {
     const uint16_t *s;
@@ -101,7 +105,7 @@ static inline void tg_jinja_work(tg_jinja *j, size_t n)
     j->steps += n / 16;
 }
 
-tg_jtext tg_jtext_from(tg_jinja *j, const void *bytes, size_t n, unsigned flag); /* TG_UNIT_DATA or 0 */
+tg_jtext tg_jtext_from(tg_jinja *j, const void *bytes, size_t n, unsigned flag); /* a flag of above, or 0 */
 tg_jvalue tg_jtext_literal(tg_jinja *j, const char *s);
 bool tg_jtext_is(tg_jtext text, const char *s);
 int tg_jtext_compare(tg_jtext a, tg_jtext b); /* by bytes, whatever their flags */

@@ -39,6 +39,7 @@ typedef struct encoder {
     bool special;
     const uint8_t *text;  /* the whole of it, to its end, and which of its bytes are plain; NULL: none is */
     const uint8_t *end, *plain;
+    const char *template;
     bool first; /* the stretch at hand begins the text */
     tg_bpe_work work;
     tg_error *err;
@@ -56,7 +57,8 @@ static tg_added_walk walk_over(const encoder *e, const tg_added_set *set, const 
                            .text = s,
                            .n = n,
                            .special = e->special && (inside || !e->plain),
-                           .plain = inside && e->plain ? e->plain + (s - e->text) : NULL};
+                           .plain = inside && e->plain ? e->plain + (s - e->text) : NULL,
+                           .template = e->template};
 }
 
 /* Gives what lies between the added tokens of `set` to `next`, and appends their ids. */
@@ -150,11 +152,11 @@ tg_status tg_tokenizer_encode(const tg_tokenizer *t, const void *text, size_t n_
                               unsigned flags, int32_t **ids, size_t *n_ids, size_t *n_dropped,
                               tg_error *err)
 {
-    return tg_tokenizer_encode_mixed(t, text, NULL, n_bytes, flags, ids, n_ids, n_dropped, err);
+    return tg_tokenizer_encode_mixed(t, text, NULL, NULL, n_bytes, flags, ids, n_ids, n_dropped, err);
 }
 
-tg_status tg_tokenizer_encode_mixed(const tg_tokenizer *t, const void *text, const uint8_t *plain, size_t n_bytes,
-                                    unsigned flags, int32_t **ids, size_t *n_ids, size_t *n_dropped, tg_error *err)
+tg_status tg_tokenizer_encode_mixed(const tg_tokenizer *t, const void *text, const uint8_t *plain, const char *template,
+                                    size_t n_bytes, unsigned flags, int32_t **ids, size_t *n_ids, size_t *n_dropped, tg_error *err)
 {
     *ids = NULL;
     *n_ids = 0;
@@ -163,7 +165,8 @@ tg_status tg_tokenizer_encode_mixed(const tg_tokenizer *t, const void *text, con
     if (n_bytes > TG_MAX_TEXT_BYTES)
         return tg_fail(err, TG_E_USAGE, NULL, "text too large (found %zu bytes, allowed %d)",
                        n_bytes, TG_MAX_TEXT_BYTES);
-    encoder e = {.t = t, .special = flags & TG_TOK_SPECIAL, .text = text, .plain = plain, .first = true, .err = err};
+    encoder e = {.t = t, .special = flags & TG_TOK_SPECIAL, .text = text, .plain = plain, .template = template, .first = true,
+                 .err = err};
     e.end = n_bytes ? e.text + n_bytes : e.text;
     tg_status status = tg_bpe_work_init(&e.work, n_bytes, err);
     if (status == TG_OK && flags & TG_TOK_BOS)

@@ -23,9 +23,11 @@ tg_status tg_tokenizer_encode(const tg_tokenizer *t, const void *text, size_t n_
                               unsigned flags, int32_t **ids, size_t *n_ids, size_t *n_dropped,
                               tg_error *err);
 
-/* The same for a text of which the bytes with plain[i] = 1 spell no special token, whatever the flags. */
-tg_status tg_tokenizer_encode_mixed(const tg_tokenizer *t, const void *text, const uint8_t *plain, size_t n_bytes,
-                                    unsigned flags, int32_t **ids, size_t *n_ids, size_t *n_dropped, tg_error *err);
+/* The same for a text that a template made of messages. Bytes with plain[i] != 0 are a message's and spell no special
+ * token, whatever the flags; with 1, not the model's own either, no added token that the template writes: some models
+ * mark the turns by such that are not special. */
+tg_status tg_tokenizer_encode_mixed(const tg_tokenizer *t, const void *text, const uint8_t *plain, const char *template,
+                                    size_t n_bytes, unsigned flags, int32_t **ids, size_t *n_ids, size_t *n_dropped, tg_error *err);
 
 const char *tg_tokenizer_bytes(const tg_tokenizer *t, int32_t id, size_t *n_bytes);
 tg_token_kind tg_tokenizer_kind(const tg_tokenizer *t, int32_t id);

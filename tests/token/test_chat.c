@@ -11,6 +11,7 @@
 #include "base/json.h"
 #include "support/check_container.h"
 #include "support/rand.h"
+#include "support/tokenizers.h"
 #include "token/chat.h"
 #include "token/jinja.h"
 
@@ -170,12 +171,36 @@ static void test_plain(void **state)
     assert_int_equal(r.n, strlen(text));
     assert_memory_equal(r.text, text, r.n);
     for (size_t i = 0; i < r.n; i++)
-        if (r.plain[i] != marks[i] - '0')
+        if ((r.plain[i] != 0) != marks[i] - '0')
             fail_msg("byte %zu of %s: %d", i, text, r.plain[i]);
     done(&r);
     r = render(template, messages, 2, &(tg_chat_params){.special = true});
     assert_null(memchr(r.plain, 1, r.n));
     done(&r);
+}
+
+/* Tokens that mark the turns, and are not special, come from no message; other ones that the author has added do, and
+ * from answers all that are not special. */
+static void test_markers(void **state)
+{
+    (void)state;
+    tg_tokenizer *t = tokenizer_of(load_patched("small-a.json", NULL), 1000);
+    static const tg_chat_message messages[] = {{"user", "[pause]the end", 14}, {"assistant", "[pause]<|endoftext|>", 20}};
+    const tg_chat_params params = {.jinja = "{% for m in messages %}[pause]{{ m.content }}{{ eos_token }}{% endfor %}"};
+    enum { END = 0, PAUSE = 900, THE_END = 901 };
+    int32_t *ids;
+    size_t n, n_end = 0, n_pause = 0, n_the_end = 0;
+    assert_int_equal(tg_chat_encode(t, "model", &params, messages, 2, &ids, &n, NULL), TG_OK);
+    for (size_t i = 0; i < n; i++) {
+        n_end += ids[i] == END;
+        n_pause += ids[i] == PAUSE;
+        n_the_end += ids[i] == THE_END;
+    }
+    assert_int_equal(n_pause, 3); /* two of the template, and the answer's */
+    assert_int_equal(n_the_end, 1);
+    assert_int_equal(n_end, 0); /* this tokenizer names no end of text */
+    tg_free(ids);
+    tg_tokenizer_free(t);
 }
 
 /* No bytes of a template may do harm: pieces of the known ones, cut and put together anew. */
@@ -264,7 +289,7 @@ int main(int argc, char **argv)
     }
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_cases), cmocka_unit_test(test_refused), cmocka_unit_test(test_deep),
-        cmocka_unit_test(test_plain), cmocka_unit_test(test_fuzz),    cmocka_unit_test(test_folder),
+        cmocka_unit_test(test_plain), cmocka_unit_test(test_fuzz),    cmocka_unit_test(test_folder),  cmocka_unit_test(test_markers),
     };
     return cmocka_run_group_tests(tests, scratch_setup, scratch_teardown);
 }
