@@ -315,12 +315,15 @@ tg_status tg_net_fetch(tg_net *net, tg_download *downloads, size_t n, tg_error *
     tg_job **jobs = set.jobs ? tg_alloc(n, sizeof *jobs, "downloads", err) : NULL;
     net->files = jobs ? tg_alloc(n, sizeof *net->files, "downloads", err) : NULL;
     tg_status status = net->files ? TG_OK : TG_E_RESOURCE;
-    for (size_t i = 0; i < n && status == TG_OK; i++)
-        if (downloads[i].file->state != TG_FETCH_CACHED) {
-            set_up(&set.jobs[set.n], net, &downloads[i], &set);
-            jobs[set.n] = &set.jobs[set.n].job;
-            set.n++;
-        }
+    for (size_t i = 0; i < n && status == TG_OK; i++) {
+        if (i == 0 || downloads[i].folder != downloads[i - 1].folder)
+            tg_part_sweep(downloads[i].folder);
+        if (downloads[i].file->state == TG_FETCH_CACHED)
+            continue;
+        set_up(&set.jobs[set.n], net, &downloads[i], &set);
+        jobs[set.n] = &set.jobs[set.n].job;
+        set.n++;
+    }
     net->downloads = downloads;
     net->n_files = n;
     if (status == TG_OK)

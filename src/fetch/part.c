@@ -200,26 +200,36 @@ static void consider(tg_part *part, int folder, const char *name, const tg_recor
     part->record_bytes = record_bytes;
 }
 
-/* A part that was completed by a run that was killed then has left its record. */
-static void sweep(int folder, const char *name)
-{
-    char part[NAME_MAX + 1];
-    snprintf(part, sizeof part, "%.*s", (int)(strlen(name) - strlen(RECORD_SUFFIX)), name);
-    if (faccessat(folder, part, F_OK, AT_SYMLINK_NOFOLLOW) != 0 && errno == ENOENT)
-        unlinkat(folder, name, 0);
-}
-
-static void adopt(tg_part *part, int folder, const char *target, const tg_record *wanted)
+static DIR *open_folder(int folder)
 {
     int fd = openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
     if (!dir && fd >= 0)
         close(fd);
+    return dir;
+}
+
+static void adopt(tg_part *part, int folder, const char *target, const tg_record *wanted)
+{
+    DIR *dir = open_folder(folder);
     for (struct dirent *e; dir && (e = readdir(dir));)
         if (is_part_of(e->d_name, target))
             consider(part, folder, e->d_name, wanted);
-        else if (e->d_name[0] == '.' && has_ending(e->d_name, SUFFIX RECORD_SUFFIX))
-            sweep(folder, e->d_name);
+    if (dir)
+        closedir(dir);
+}
+
+void tg_part_sweep(int folder)
+{
+    DIR *dir = open_folder(folder);
+    for (struct dirent *e; dir && (e = readdir(dir));) {
+        char part[NAME_MAX + 1];
+        if (e->d_name[0] != '.' || !has_ending(e->d_name, SUFFIX RECORD_SUFFIX))
+            continue;
+        snprintf(part, sizeof part, "%.*s", (int)(strlen(e->d_name) - strlen(RECORD_SUFFIX)), e->d_name);
+        if (faccessat(folder, part, F_OK, AT_SYMLINK_NOFOLLOW) != 0 && errno == ENOENT)
+            unlinkat(folder, e->d_name, 0);
+    }
     if (dir)
         closedir(dir);
 }
