@@ -42,8 +42,9 @@ tg_status tg_net_create(tg_net **out, const tg_net_params *params, tg_error *err
     tg_net *net = tg_alloc(1, sizeof *net, "requests", err);
     if (!net)
         return TG_E_RESOURCE;
-    const char *pace = getenv("TINYGPT_FETCH_PACE");
+    const char *pace = getenv("TINYGPT_FETCH_PACE"), *stall = getenv("TINYGPT_FETCH_STALL"); /* for tests */
     net->pace = pace ? strtod(pace, NULL) : 1;
+    net->stall = stall ? atol(stall) : TG_STALL_SECONDS;
     net->max_wait = params->max_wait;
     net->watch = params->watch;
     net->endpoint = strdup(params->endpoint);

@@ -169,14 +169,13 @@ static bool set_options(tg_http *r)
 {
     char range[32];
     snprintf(range, sizeof range, "%" PRIu64 "-", r->from);
-    long stall = (long)(TG_STALL_SECONDS * r->net->pace);
     CURL *c = r->easy;
 #define SET(option, value) (curl_easy_setopt(c, CURLOPT_##option, value) == CURLE_OK)
     bool ok = SET(URL, r->at) && SET(PRIVATE, r) && SET(ERRORBUFFER, r->message) && SET(HEADERFUNCTION, on_header) &&
               SET(HEADERDATA, r) && SET(WRITEFUNCTION, on_body) && SET(WRITEDATA, r) && SET(HTTPHEADER, r->lines) &&
               SET(SUPPRESS_CONNECT_HEADERS, 1L) && SET(NOSIGNAL, 1L) && SET(USERAGENT, "tinygpt/" TG_VERSION) &&
               SET(PIPEWAIT, 1L) && SET(CONNECTTIMEOUT, (long)TG_STALL_SECONDS) &&
-              SET(LOW_SPEED_LIMIT, (long)TG_STALL_BYTES) && SET(LOW_SPEED_TIME, stall > 0 ? stall : 1L) &&
+              SET(LOW_SPEED_LIMIT, (long)TG_STALL_BYTES) && SET(LOW_SPEED_TIME, r->net->stall) &&
               SET(NOBODY, r->head ? 1L : 0L) && SET(RANGE, r->from > 0 ? range : NULL);
 #if LIBCURL_VERSION_NUM >= 0x075700
     ok = ok && SET(QUICK_EXIT, 1L); /* a look-up of a name that hangs must not hold up the end */

@@ -15,7 +15,8 @@ struct tg_net {
     char *endpoint, *authorization; /* the header line, or NULL */
     double max_wait;
     tg_fetch_watch watch;
-    double pace; /* times all waiting that is not a server's wish; less than 1 for tests */
+    double pace; /* times the delays between attempts; less than 1 for tests */
+    long stall;  /* seconds that an answer may be slow */
     /* What progress is called with, and when it was. */
     const struct tg_download *downloads;
     tg_fetch_file *files;

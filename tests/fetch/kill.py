@@ -55,8 +55,8 @@ class Place:
             env = {"LD_PRELOAD": str(SHIM), "SYSCALLS_UNDER": str(folder), "ASAN_OPTIONS": "verify_asan_link_order=0",
                    **env}
         return subprocess.Popen(self.command(folder), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                                env={**os.environ, "TINYGPT_FETCH_PACE": "0.001", "HOME": str(folder),
-                                     "HF_ENDPOINT": self.hub.url["hub"], **env})
+                                env={"HOME": str(folder), "HF_ENDPOINT": self.hub.url["hub"], "LC_ALL": "C",
+                                     "TINYGPT_FETCH_PACE": "0.001", **env})
 
     def run(self, folder, **env):
         process = self.start(folder, **env)
