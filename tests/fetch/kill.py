@@ -92,7 +92,7 @@ class Place:
         return out
 
 
-class Random(Place):
+class Slow(Place):
     """One that takes about a quarter of a second."""
 
     files = {NAME: 3_000_000}
@@ -197,7 +197,7 @@ def main():
                 print(f"pull, {act}: {every_call(place, None, act, expect, 1 if FULL else 4)} calls")
         place.hub.close()
         n = int(os.environ.get("KILLS", "12"))
-        place = Random(root / "c")
+        place = Slow(root / "c")
         print(f"{n} random kills, {random_kills(place, n)} resumed")
         place.hub.close()
     finally:
