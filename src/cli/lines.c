@@ -8,6 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cli/signals.h"
+
 enum { PATIENCE_MS = 2000, PIECE = 1 << 16 };
 
 static bool can_read(int fd, int timeout)
@@ -17,17 +19,21 @@ static bool can_read(int fd, int timeout)
     return ready > 0 || (ready < 0 && errno != EINTR);
 }
 
-/* Until a byte or the end is there; after two seconds a note says what is waited for, once. */
-static void await(int fd, const char *name)
+/* Until a byte or the end is there; after two seconds a note says what is waited for, once. False when a signal
+ * that ends the program came instead. */
+static bool await(int fd, const char *name)
 {
     static bool told;
     double begun = tg_seconds();
-    while (!can_read(fd, told ? -1 : PATIENCE_MS)) {
+    while (!can_read(fd, PATIENCE_MS)) {
+        if (tg_signals_caught())
+            return false;
         if (told || tg_seconds() - begun < PATIENCE_MS / 1000.0)
             continue;
         tg_say_note("waiting for text from %s%s", name, fd == STDIN_FILENO ? " (--no-stdin to go without)" : "");
         told = true;
     }
+    return true;
 }
 
 int tg_lines_open_file(int *fd, const char *path, const tg_text_quoted *name, tg_error *err)
@@ -40,7 +46,8 @@ int tg_lines_open_file(int *fd, const char *path, const tg_text_quoted *name, tg
 ssize_t tg_lines_read(int fd, const char *name, char *bytes, size_t n, tg_error *err)
 {
     for (;;) {
-        await(fd, name);
+        if (!await(fd, name))
+            return 0;
         ssize_t did = read(fd, bytes, n);
         if (did >= 0)
             return did;

@@ -10,8 +10,8 @@
 /* Opens a file to read from; a FIFO too that nobody writes to yet. `name` is for the message. */
 int tg_lines_open_file(int *fd, const char *path, const tg_text_quoted *name, tg_error *err);
 
-/* The next bytes of fd: up to n, 0 at the end, -1 with err filled. When two seconds pass without one, a note says
- * what is waited for. */
+/* The next bytes of fd: up to n, 0 at the end or when a signal is to end the program, -1 with err filled. When two
+ * seconds pass without one, a note says what is waited for. */
 ssize_t tg_lines_read(int fd, const char *name, char *bytes, size_t n, tg_error *err);
 
 /* Lines of any number, of which no more is held than one and a piece. */

@@ -131,7 +131,7 @@ err_has 'line 2: the prompt has'
 
 # a program may write a line and wait for its answer
 ok "a conversation by lines" "$PYTHON" - "$TINYGPT" <<'EOF'
-import subprocess, sys
+import signal, subprocess, sys
 p = subprocess.Popen([sys.argv[1], "generate", "-q", "--each-line", "--temp", "0", "-n", "5"], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
 seen = set()
 for _ in range(3):
@@ -140,6 +140,12 @@ for _ in range(3):
     seen.add(p.stdout.readline())
 p.stdin.close()
 assert len(seen) == 1 and p.wait() == 0
+p = subprocess.Popen(p.args, stdin=subprocess.PIPE, stdout=subprocess.PIPE)  # and Ctrl-C ends the waiting
+p.stdin.write(b"Once upon a time\n")
+p.stdin.flush()
+p.stdout.readline()
+p.send_signal(signal.SIGINT)
+assert p.wait(timeout=20) == 130
 EOF
 
 # several texts of one prompt: streams of one seed, the first as without
