@@ -76,9 +76,8 @@ static tg_cached_model *add_model(finding *f)
 
 static tg_status check_model(finding *f, const tg_cached_model *m)
 {
-    return m->name && m->path && (m->commit || strstr(m->name, "://"))
-               ? TG_OK
-               : tg_fail_alloc(f->err, 0, "a list of models");
+    return m->name && m->path && (m->commit || strstr(m->name, "://")) ? TG_OK
+                                                                       : tg_fail_alloc(f->err, 0, "a list of models");
 }
 
 static bool is_listed(const finding *f, size_t from, const char *name)
@@ -114,8 +113,11 @@ static tg_status add_choice(finding *f, const tg_repo_cache *cache, const tg_lis
     tg_cached_model *m = path ? add_model(f) : NULL;
     if (!m)
         return TG_E_RESOURCE;
-    *m = (tg_cached_model){.name = strdup(name), .path = strdup(path), .commit = strdup(l->commit),
-                           .alias = find_alias(l->repo, file), .license = find_license(cache, l)};
+    *m = (tg_cached_model){.name = strdup(name),
+                           .path = strdup(path),
+                           .commit = strdup(l->commit),
+                           .alias = find_alias(l->repo, file),
+                           .license = find_license(cache, l)};
     for (size_t i = 0; i < choice->n; i++) {
         const tg_repo_file *part = &l->files[choice->files[i]];
         m->size += part->size;
@@ -193,8 +195,10 @@ static tg_status add_url(finding *f, const tg_folder *folder, const char *name)
     tg_cached_model *m = add_model(f);
     if (!m)
         return TG_E_RESOURCE;
-    *m = (tg_cached_model){.name = strdup(record.url), .path = tg_path_join(folder->path, name, f->err),
-                           .size = record.size, .used_at = st.st_atime};
+    *m = (tg_cached_model){.name = strdup(record.url),
+                           .path = tg_path_join(folder->path, name, f->err),
+                           .size = record.size,
+                           .used_at = st.st_atime};
     return check_model(f, m);
 }
 

@@ -13,16 +13,26 @@
 
 /* The order of wishes when there is none: the usual compromise, its neighbours, then what is larger, then smaller. */
 static const char *const quants[] = {
-    "Q4_K_M", "Q4_K_S", "Q4_K_XL", "Q4_K_L", "Q4_0",   "Q4_1",   "IQ4_NL", "IQ4_XS", "Q4",   "MXFP4", "MXFP4_MOE", "Q5_K_M",
-    "Q5_K_S", "Q5_K_L", "Q5_0",    "Q5_1",   "Q6_K",   "Q6_K_L", "Q8_0",   "Q3_K_L", "Q3_K_M", "Q3_K_S", "Q2_K",   "BF16",
-    "F16",    "FP16",   "F32",     "FP32",
+    "Q4_K_M",    "Q4_K_S", "Q4_K_XL", "Q4_K_L", "Q4_0", "Q4_1", "IQ4_NL", "IQ4_XS", "Q4",   "MXFP4",
+    "MXFP4_MOE", "Q5_K_M", "Q5_K_S",  "Q5_K_L", "Q5_0", "Q5_1", "Q6_K",   "Q6_K_L", "Q8_0", "Q3_K_L",
+    "Q3_K_M",    "Q3_K_S", "Q2_K",    "BF16",   "F16",  "FP16", "F32",    "FP32",
 };
 
 /* What a folder's model needs beside its weights, where it is there. */
 static const char *const companions[] = {
-    "config.json",       "generation_config.json", "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json",
-    "added_tokens.json", "vocab.json",             "merges.txt",     "tokenizer.model",       "chat_template.jinja",
-    "chat_template.json", "README.md",             "LICENSE*",
+    "config.json",
+    "generation_config.json",
+    "tokenizer.json",
+    "tokenizer_config.json",
+    "special_tokens_map.json",
+    "added_tokens.json",
+    "vocab.json",
+    "merges.txt",
+    "tokenizer.model",
+    "chat_template.jinja",
+    "chat_template.json",
+    "README.md",
+    "LICENSE*",
 };
 
 static bool has_suffix(const char *s, const char *suffix)
@@ -129,9 +139,8 @@ static tg_status take(choosing *c, size_t file)
     size_t stem = tg_split_part(path, &no, &of);
     c->taken[file] = true;
     for (int i = 1; stem && i <= of; i++) {
-        const char *name = i > PARTS_MAX
-                               ? NULL
-                               : tg_arena_format(c->arena, c->err, "%.*s-%05d-of-%05d.gguf", (int)stem, path, i, of);
+        const char *name =
+            i > PARTS_MAX ? NULL : tg_arena_format(c->arena, c->err, "%.*s-%05d-of-%05d.gguf", (int)stem, path, i, of);
         size_t part = name ? tg_listing_find(c->l, name) : TG_NO_FILE;
         tg_quoted q;
         if (part == TG_NO_FILE)
@@ -310,7 +319,8 @@ static tg_status take_files(choosing *c, const tg_wish *wish)
         char names[NAMES_ROOM];
         tg_quoted q;
         if (file == TG_NO_FILE)
-            return tg_fail(c->err, TG_E_NETWORK, c->l->repo, "there is no file %s in this repository; of weights there is %s",
+            return tg_fail(c->err, TG_E_NETWORK, c->l->repo,
+                           "there is no file %s in this repository; of weights there is %s",
                            tg_quote_str(&q, wish->files[i]), name_files(c, is_weights, names));
         tg_status status = is_pickle(wish->files[i]) ? pickles_alone(c, c->err) : take(c, file);
         if (status != TG_OK)

@@ -110,8 +110,8 @@ tg_status tg_folder_open(tg_folder *folder, const tg_folder *above, const char *
                        : tg_fail(err, TG_E_IO, path, "is in no folder that is there");
 }
 
-tg_status tg_folder_open_for(tg_folder *folder, const tg_folder *above, const char *path, bool create, const char **name,
-                             tg_error *err)
+tg_status tg_folder_open_for(tg_folder *folder, const tg_folder *above, const char *path, bool create,
+                             const char **name, tg_error *err)
 {
     *folder = TG_FOLDER_NONE;
     size_t n = folder_length(path, name);
@@ -158,7 +158,8 @@ static void temporary(char out[32])
 tg_status tg_folder_write(const tg_folder *folder, const char *name, const void *bytes, size_t n, tg_error *err)
 {
     char old[SAME_MAX];
-    if (n + 1 < sizeof old && tg_folder_read(folder, name, old, n + 2) && strlen(old) == n && memcmp(old, bytes, n) == 0)
+    if (n + 1 < sizeof old && tg_folder_read(folder, name, old, n + 2) && strlen(old) == n &&
+        memcmp(old, bytes, n) == 0)
         return TG_OK;
     tg_newfile f;
     tg_status status = tg_newfile_create_at(&f, folder->fd, name, ".tmp", 0600, err);

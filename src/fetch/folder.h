@@ -24,8 +24,8 @@ tg_status tg_folder_root(tg_folder *folder, const char *path, bool create, tg_er
 tg_status tg_folder_open(tg_folder *folder, const tg_folder *above, const char *path, bool create, tg_error *err);
 
 /* Like tg_folder_open for the folder of a file, whose last component becomes *name. */
-tg_status tg_folder_open_for(tg_folder *folder, const tg_folder *above, const char *path, bool create, const char **name,
-                             tg_error *err);
+tg_status tg_folder_open_for(tg_folder *folder, const tg_folder *above, const char *path, bool create,
+                             const char **name, tg_error *err);
 void tg_folder_close(tg_folder *folder);
 
 /* The same for looking only, without memory: false when it is not there, or a link is on the way. */

@@ -33,8 +33,8 @@ static tg_status explain(const tg_hub *hub, const tg_listing *l, const char *pat
     const char *code = reply->error_code;
     bool gated = strcmp(code, "GatedRepo") == 0;
     if (reply->http == 403 || (reply->http == 401 && gated))
-        return tg_fail(err, TG_E_NETWORK, NULL, "%s: access must be granted at %s/%s%s", l->repo, hub->endpoint, l->repo,
-                       hub->token ? "" : "; then set HF_TOKEN");
+        return tg_fail(err, TG_E_NETWORK, NULL, "%s: access must be granted at %s/%s%s", l->repo, hub->endpoint,
+                       l->repo, hub->token ? "" : "; then set HF_TOKEN");
     if (reply->http == 401)
         return tg_fail(err, TG_E_NETWORK, NULL, "%s: not found, or a token is needed: set HF_TOKEN%s", l->repo,
                        hub->token ? " (the one that was sent was not accepted)" : "");
@@ -76,8 +76,8 @@ static tg_status read_file(const json_t *value, const tg_listing *l, tg_repo_fil
     tg_quoted q;
     const char *bad = tg_bad_path(path);
     if (bad)
-        return tg_fail(err, TG_E_NETWORK, l->repo, "the hub names a file %s, which is refused: %s", tg_quote_str(&q, path),
-                       bad);
+        return tg_fail(err, TG_E_NETWORK, l->repo, "the hub names a file %s, which is refused: %s",
+                       tg_quote_str(&q, path), bad);
     if (!get_size(lfs && json_object_get(lfs, "size") ? lfs : value, &file->size))
         return no_listing(l, "the size of a file is no number", err);
     if (digest && (lfs ? tg_etag_kind(digest) != TG_DIGEST_SHA256 : tg_etag_kind(digest) != TG_DIGEST_GIT_BLOB))
@@ -153,5 +153,6 @@ tg_status tg_hub_ask(const tg_hub *hub, const tg_listing *l, tg_repo_file *file,
     if (file->etag)
         return TG_OK;
     tg_quoted q;
-    return tg_fail(err, TG_E_NETWORK, l->repo, "the hub gives neither digest nor ETag of %s", tg_quote_str(&q, file->path));
+    return tg_fail(err, TG_E_NETWORK, l->repo, "the hub gives neither digest nor ETag of %s",
+                   tg_quote_str(&q, file->path));
 }

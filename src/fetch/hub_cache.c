@@ -73,7 +73,8 @@ static bool stat_shared(const tg_repo_cache *cache, const char *link, struct sta
         return false;
     tg_folder folder;
     const char *name;
-    bool found = tg_folder_enter_for(&folder, &cache->root, link + 6, &name) && tg_folder_stat(&folder, name, st) && S_ISREG(st->st_mode);
+    bool found = tg_folder_enter_for(&folder, &cache->root, link + 6, &name) && tg_folder_stat(&folder, name, st) &&
+                 S_ISREG(st->st_mode);
     tg_folder_close(&folder);
     return found;
 }
@@ -252,8 +253,7 @@ static tg_status walk_folder(walk *w, const tg_folder *folder, const char *above
             status = add_file(w, path, &st, NULL);
         else if (S_ISLNK(st.st_mode))
             status = add_link(w, folder, names[i], path, depth);
-        else if (S_ISDIR(st.st_mode) && depth + 1 < DEPTH_MAX &&
-                 tg_folder_enter(&below, folder, names[i])) {
+        else if (S_ISDIR(st.st_mode) && depth + 1 < DEPTH_MAX && tg_folder_enter(&below, folder, names[i])) {
             status = walk_folder(w, &below, path, depth + 1);
             tg_folder_close(&below);
         }
@@ -280,7 +280,8 @@ tg_status tg_folder_list(const tg_folder *folder, tg_listing *l, tg_arena *arena
     return list(&(walk){.l = l, .arena = arena, .err = err}, folder);
 }
 
-tg_status tg_snapshot_list(const tg_repo_cache *cache, const char *commit, tg_listing *l, tg_arena *arena, tg_error *err)
+tg_status tg_snapshot_list(const tg_repo_cache *cache, const char *commit, tg_listing *l, tg_arena *arena,
+                           tg_error *err)
 {
     char place[ROOM / 4];
     snprintf(place, sizeof place, "snapshots/%.40s", commit);

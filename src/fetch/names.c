@@ -45,24 +45,25 @@ tg_status tg_check_repo(const char *repo, tg_error *err)
         !strstr(repo, "--") && !strstr(repo, "..") && (n < 4 || strcmp(repo + n - 4, ".git") != 0))
         return TG_OK;
     tg_quoted q;
-    return tg_fail(err, TG_E_USAGE, NULL,
-                   "%s is no repository's name (allowed: OWNER/NAME of letters, digits, '-', '_' and '.', each up to %d "
-                   "bytes, without '--' and '..')",
-                   tg_quote_str(&q, repo), REPO_PART_MAX);
+    return tg_fail(
+        err, TG_E_USAGE, NULL,
+        "%s is no repository's name (allowed: OWNER/NAME of letters, digits, '-', '_' and '.', each up to %d "
+        "bytes, without '--' and '..')",
+        tg_quote_str(&q, repo), REPO_PART_MAX);
 }
 
 tg_status tg_check_revision(const char *revision, tg_error *err)
 {
     size_t n = strlen(revision);
     bool good = n > 0 && revision[0] != '-' && revision[0] != '.' && revision[n - 1] != '.' &&
-                !strstr(revision, "..") && !tg_bad_path(revision) &&
-                (n < 5 || strcmp(revision + n - 5, ".lock") != 0);
+                !strstr(revision, "..") && !tg_bad_path(revision) && (n < 5 || strcmp(revision + n - 5, ".lock") != 0);
     for (size_t i = 0; i < n; i++)
         good &= is_word(revision[i]) || strchr("-.+@=,", revision[i]);
     tg_quoted q;
     return good ? TG_OK
                 : tg_fail(err, TG_E_USAGE, NULL,
-                          "%s is no revision (allowed: a branch, tag or commit of letters, digits and \"-._+@=,\", without '..')",
+                          "%s is no revision (allowed: a branch, tag or commit of letters, digits and \"-._+@=,\", "
+                          "without '..')",
                           tg_quote_str(&q, revision));
 }
 

@@ -93,7 +93,8 @@ static tg_status check_params(tg_puller *p)
     for (size_t i = 0; i < params->n_files; i++) {
         const char *bad = tg_bad_path(params->files[i]);
         if (bad)
-            return tg_fail(p->err, TG_E_USAGE, NULL, "%s is no name of a file: %s", tg_quote_str(&q, params->files[i]), bad);
+            return tg_fail(p->err, TG_E_USAGE, NULL, "%s is no name of a file: %s", tg_quote_str(&q, params->files[i]),
+                           bad);
     }
     return params->revision ? tg_check_revision(params->revision, p->err) : TG_OK;
 }
@@ -108,8 +109,8 @@ static tg_status run(tg_puller *p)
         status = tg_name_parse(&p->name, params->what, p->set.endpoint, p->arena, p->err);
     if (status != TG_OK)
         return status;
-    tg_net_params net = {.endpoint = p->set.endpoint, .token = p->set.token, .max_wait = params->max_wait,
-                         .watch = params->watch};
+    tg_net_params net = {
+        .endpoint = p->set.endpoint, .token = p->set.token, .max_wait = params->max_wait, .watch = params->watch};
     if (!p->set.offline)
         status = tg_net_create(&p->net, &net, p->err);
     if (status == TG_OK)

@@ -44,8 +44,13 @@ static tg_status make_wish(repo_pull *r)
         files[n++] = p->name.file;
     for (size_t i = 0; i < params->n_files; i++)
         files[n++] = params->files[i];
-    r->wish = (tg_wish){.quant = p->name.quant, .files = files, .n_files = n, .include = params->include,
-                        .n_include = params->n_include, .exclude = params->exclude, .n_exclude = params->n_exclude};
+    r->wish = (tg_wish){.quant = p->name.quant,
+                        .files = files,
+                        .n_files = n,
+                        .include = params->include,
+                        .n_include = params->n_include,
+                        .exclude = params->exclude,
+                        .n_exclude = params->n_exclude};
     r->listing.repo = p->name.repo;
     r->listing.revision = params->revision ? params->revision : p->name.revision ? p->name.revision : "main";
     return TG_OK;
@@ -172,8 +177,9 @@ static void expect(repo_pull *r, size_t i)
 static tg_status bad_sha256(const repo_pull *r, size_t i)
 {
     tg_quoted q;
-    return tg_fail(r->p->err, TG_E_INTEGRITY, r->listing.repo, "%s has another SHA-256 than the one that is asked for (%s)",
-                   tg_quote_str(&q, chosen(r, i)->path), r->p->sha256);
+    return tg_fail(r->p->err, TG_E_INTEGRITY, r->listing.repo,
+                   "%s has another SHA-256 than the one that is asked for (%s)", tg_quote_str(&q, chosen(r, i)->path),
+                   r->p->sha256);
 }
 
 static tg_status look_at_blob(repo_pull *r, size_t i)
@@ -232,7 +238,8 @@ static tg_status open_local(repo_pull *r, size_t i, const char **name)
     *name = path + n;
     if (last && strncmp(last, path, n) == 0 && !strchr(last + n, '/'))
         return TG_OK;
-    tg_status status = tg_folder_open_for(&r->folders[r->n_folders], &r->local, path, !p->params->dry_run, name, p->err);
+    tg_status status =
+        tg_folder_open_for(&r->folders[r->n_folders], &r->local, path, !p->params->dry_run, name, p->err);
     r->n_folders++;
     return p->params->dry_run ? TG_OK : status;
 }
@@ -330,9 +337,11 @@ static tg_status pull_online(repo_pull *r)
 
 tg_status tg_pull_repo(tg_puller *p)
 {
-    repo_pull r = {.p = p, .hub = {.net = p->net, .endpoint = p->set.endpoint, .token = p->set.token, .arena = p->arena},
+    repo_pull r = {.p = p,
+                   .hub = {.net = p->net, .endpoint = p->set.endpoint, .token = p->set.token, .arena = p->arena},
                    .cache = {.root = TG_FOLDER_NONE, .folder = TG_FOLDER_NONE},
-                   .local = TG_FOLDER_NONE, .blobs = TG_FOLDER_NONE};
+                   .local = TG_FOLDER_NONE,
+                   .blobs = TG_FOLDER_NONE};
     tg_status status = make_wish(&r);
     if (status == TG_OK)
         status = p->net ? pull_online(&r) : pull_offline(&r);

@@ -32,8 +32,8 @@ static tg_status use_it(url_pull *u)
 {
     tg_puller *p = u->p;
     if (p->sha256[0] && strcmp(p->sha256, u->record.sha256) != 0)
-        return tg_fail(p->err, TG_E_INTEGRITY, u->shown, "has another SHA-256 than the one that is asked for (found %s)",
-                       u->record.sha256);
+        return tg_fail(p->err, TG_E_INTEGRITY, u->shown,
+                       "has another SHA-256 than the one that is asked for (found %s)", u->record.sha256);
     memcpy(p->result->files[0].digest, u->record.sha256, sizeof u->record.sha256);
     tg_pull_is_here(p, 0, u->record.size);
     return TG_OK;

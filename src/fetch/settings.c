@@ -75,8 +75,7 @@ static const char *expand(const char *s, tg_arena *arena, tg_error *err)
 }
 
 /* The first variable of `names` (ended by NULL) that is set, else `folder`/`name`; expanded. */
-static const char *place(const char *const *names, const char *folder, const char *name, tg_arena *arena,
-                         tg_error *err)
+static const char *place(const char *const *names, const char *folder, const char *name, tg_arena *arena, tg_error *err)
 {
     for (; *names; names++)
         if (variable(*names))
@@ -155,7 +154,8 @@ tg_status tg_settings_read(tg_settings *s, bool offline, tg_arena *arena, tg_err
 {
     static const char *const cache_names[] = {"HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE", NULL};
     static const char *const home_names[] = {"HF_HOME", NULL}, *const xdg_names[] = {"XDG_CACHE_HOME", NULL};
-    *s = (tg_settings){.offline = offline || is_true(variable("HF_HUB_OFFLINE") ? "HF_HUB_OFFLINE" : "TRANSFORMERS_OFFLINE")};
+    *s = (tg_settings){.offline =
+                           offline || is_true(variable("HF_HUB_OFFLINE") ? "HF_HUB_OFFLINE" : "TRANSFORMERS_OFFLINE")};
     const char *cache = place(xdg_names, home(), ".cache", arena, err);
     const char *hf_home = place(home_names, cache, "huggingface", arena, err);
     s->hub_cache = place(cache_names, hf_home, "hub", arena, err);

@@ -32,9 +32,9 @@ tg_status tg_url_place(const char *url, const char **place, const char **shown, 
     bool host_good = isalnum((unsigned char)copy[0]) || copy[0] == '[';
     for (size_t i = 0; i < n_host; i++)
         host_good &= isalnum((unsigned char)copy[i]) || strchr("-._:[]", copy[i]);
-    const char *bad = !host_good || n_host > HOST_MAX        ? "its host is none"
+    const char *bad = !host_good || n_host > HOST_MAX     ? "its host is none"
                       : n == n_host || copy[n - 1] == '/' ? "it names no file"
-                                                             : tg_bad_path(copy + n_host + 1);
+                                                          : tg_bad_path(copy + n_host + 1);
     return bad ? tg_fail(err, TG_E_USAGE, *shown, "cannot be kept under its name: %s", bad) : TG_OK;
 }
 
@@ -43,7 +43,8 @@ void tg_url_record_name(const char *name, char out[256])
     snprintf(out, 256, ".%.240s.json", name);
 }
 
-tg_status tg_url_record_read(const tg_folder *folder, const char *name, tg_url_record *record, bool *here, tg_error *err)
+tg_status tg_url_record_read(const tg_folder *folder, const char *name, tg_url_record *record, bool *here,
+                             tg_error *err)
 {
     char file[256], text[RECORD_MAX_BYTES];
     struct stat st;

@@ -27,8 +27,8 @@ tg_status tg_choice_check(const tg_listing *l, const tg_choice *choice, const ch
     const json_t *map = json_object_get(root, "weight_map");
     tg_status status = root ? TG_OK : err->status;
     if (root && (json_object_size(map) == 0 || json_object_size(map) > TENSORS_MAX))
-        status = tg_fail(err, TG_E_MODEL, path, "weight_map (found %zu tensors, allowed 1 to %d)", json_object_size(map),
-                         TENSORS_MAX);
+        status = tg_fail(err, TG_E_MODEL, path, "weight_map (found %zu tensors, allowed 1 to %d)",
+                         json_object_size(map), TENSORS_MAX);
     const char *tensor;
     tg_quoted q;
     json_object_foreach((json_t *)(uintptr_t)map, tensor, value)
