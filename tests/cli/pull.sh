@@ -3,6 +3,7 @@
 . "$(dirname "$0")/../support/cli.sh"
 need_model
 need_python
+need_pull
 
 while IFS='|' read -r args message; do
     # shellcheck disable=SC2086
