@@ -142,7 +142,7 @@ def killed(what, name, status, err, folder):
 def survived(what, name, status, err, folder):
     assert status in (0, 6, 7, 9), f"{what}: status {status}, {err}"
     lines = [line for line in err.splitlines() if not line.startswith(("note: ", "warning: "))]
-    assert len(lines) == (status != 0) and all(line.startswith("error: ") for line in lines), f"{what}: {err}"
+    assert len(lines) == (status != 0) and all(line.startswith(("error: ", "tinygpt: error: ")) for line in lines), f"{what}: {err}"
 
 
 def full_disk(what, name, status, err, folder):
