@@ -4,6 +4,7 @@
 . "$(dirname "$0")/../support/cli.sh"
 need_model
 need_python
+need_pull
 
 sed -n -e '/^These run as they stand/,/^These need a model/s/^    //p' \
     -e '/^## Getting models/,/^`pull` fetches/s/^    //p' -e '/^## Benchmarks/,/^The columns/s/^    //p' README.md | grep . >"$T/examples"
