@@ -23,13 +23,30 @@ static const char *choices(const tg_option *o, char between, char *text, size_t 
     return text;
 }
 
-static bool takes_path(const tg_option *o)
+static bool is_among(const char *text, const char *const *list, size_t n)
 {
-    static const char *const paths[] = {"FILE", "MODEL", "DIR"};
-    for (size_t i = 0; o->arg && i < sizeof paths / sizeof *paths; i++)
-        if (!strcmp(o->arg, paths[i]))
+    for (size_t i = 0; text && i < n; i++)
+        if (!strcmp(text, list[i]))
             return true;
     return false;
+}
+
+#define IS_AMONG(text, ...) \
+    is_among(text, (const char *const[]){__VA_ARGS__}, sizeof(const char *[]){__VA_ARGS__} / sizeof(char *))
+
+static bool takes_path(const tg_option *o)
+{
+    return IS_AMONG(o->arg, "FILE", "FOLDER", "MODEL");
+}
+
+/* What a shell runs for the names that may stand as an argument of this kind, beside paths; NULL: none. */
+static const char *names_for(const char *argument)
+{
+    if (IS_AMONG(argument, "MODEL", "[MODEL]", "IN OUT", "NAME..."))
+        return "tinygpt list 2>/dev/null | sed 1d | cut -d\\  -f1";
+    if (IS_AMONG(argument, "WHAT [FILE...]"))
+        return "tinygpt list --catalog 2>/dev/null | sed 1d | cut -d\\  -f1";
+    return NULL;
 }
 
 /* Commands whose operands are words of the program. */
@@ -71,6 +88,8 @@ static void put_bash_argument(tg_output *out, const tg_command *command, const t
         tg_output_print(out, "|%s:-%c", command->name, o->letter);
     if (choices(o, ' ', words, sizeof words))
         tg_output_print(out, ") words='%s' ;;\n", words);
+    else if (names_for(o->arg))
+        tg_output_print(out, ") words=$(%s) files=1 ;;\n", names_for(o->arg));
     else
         tg_output_print(out, ") %s ;;\n", takes_path(o) ? "return" : "compopt +o default; return");
 }
@@ -78,7 +97,7 @@ static void put_bash_argument(tg_output *out, const tg_command *command, const t
 static void put_bash(tg_output *out)
 {
     tg_output_print(out, "# bash completion of tinygpt\n_tinygpt() {\n"
-                         "    local current=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]} words=\n"
+                         "    local current=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]} words= files=\n"
                          "    COMPREPLY=()\n    [[ $current == -* ]] || case $COMP_CWORD:${COMP_WORDS[1]}:$before in\n"
                          "    1:*) words='");
     put_commands(out);
@@ -90,6 +109,9 @@ static void put_bash(tg_output *out)
             tg_output_print(out, "' ;;\n");
         } else if (tg_commands[c].bit == TG_CMD_COMPLETION) {
             tg_output_print(out, "    2:%s:*) words='%s' ;;\n", tg_commands[c].name, shells);
+        } else if (names_for(tg_commands[c].operands)) {
+            tg_output_print(out, "    *:%s:*) words=$(%s) files=1 ;;\n", tg_commands[c].name,
+                            names_for(tg_commands[c].operands));
         }
     }
     tg_output_print(out, "    esac\n    case ${COMP_WORDS[1]}:$before in\n");
@@ -105,12 +127,19 @@ static void put_bash(tg_output *out)
                 tg_output_print(out, "%s--%s", n++ ? " " : "", tg_option_table[i].name);
         tg_output_print(out, "' ;;\n");
     }
-    tg_output_print(out, "    esac\n    [[ $words ]] && mapfile -t COMPREPLY < <(compgen -W \"$words\" -- \"$current\")\n"
+    tg_output_print(out, "    esac\n    [[ $files ]] && compopt -o filenames\n"
+                         "    [[ $words ]] && mapfile -t COMPREPLY < <(compgen -W \"$words\" -- \"$current\"\n"
+                         "        [[ ! $files ]] || compgen -f -- \"$current\")\n"
                          "}\ncomplete -o default -F _tinygpt tinygpt\n");
 }
 
 /* ---- zsh --------------------------------------------------------------------------------------
  */
+
+static void put_zsh_names(tg_output *out, const char *command)
+{
+    tg_output_print(out, ":name:{compadd -- ${(f)\"$(%s)\"}; _files}", command);
+}
 
 static void put_zsh_option(tg_output *out, const tg_option *o)
 {
@@ -126,6 +155,8 @@ static void put_zsh_option(tg_output *out, const tg_option *o)
     tg_output_print(out, "]");
     if (choices(o, ' ', words, sizeof words))
         tg_output_print(out, ":word:(%s)", words);
+    else if (names_for(o->arg))
+        put_zsh_names(out, names_for(o->arg));
     else if (o->kind != TG_OPTION_FLAG)
         tg_output_print(out, ":%s:%s", o->arg, takes_path(o) ? "_files" : "");
     tg_output_print(out, "'");
@@ -152,6 +183,10 @@ static void put_zsh(tg_output *out)
             tg_output_print(out, ")'");
         } else if (tg_commands[c].bit == TG_CMD_COMPLETION) {
             tg_output_print(out, " \\\n        '1:shell:(%s)'", shells);
+        } else if (names_for(tg_commands[c].operands)) {
+            tg_output_print(out, " \\\n        '*");
+            put_zsh_names(out, names_for(tg_commands[c].operands));
+            tg_output_print(out, "'");
         } else if (tg_commands[c].max_operands > 0) {
             tg_output_print(out, " \\\n        '*:argument:_files'");
         }
@@ -172,6 +207,8 @@ static void put_fish_option(tg_output *out, const tg_command *command, const tg_
         tg_output_print(out, " -s %c", o->letter);
     if (choices(o, ' ', words, sizeof words))
         tg_output_print(out, " -x -a '%s'", words);
+    else if (names_for(o->arg))
+        tg_output_print(out, " -r -a '(%s)'", names_for(o->arg));
     else if (o->kind != TG_OPTION_FLAG)
         tg_output_print(out, takes_path(o) ? " -r" : " -x");
     tg_output_print(out, " -d '");
@@ -197,6 +234,9 @@ static void put_fish(tg_output *out)
                 tg_output_print(out, "%s", shells);
             tg_output_print(out, "'\n");
         }
+        if (names_for(command->operands))
+            tg_output_print(out, "complete -c tinygpt -n '__fish_seen_subcommand_from %s' -a '(%s)'\n", command->name,
+                            names_for(command->operands));
         for (int i = 0; i < tg_n_options; i++)
             if (has(command, &tg_option_table[i]))
                 put_fish_option(out, command, &tg_option_table[i]);

@@ -133,11 +133,6 @@ static void put_text(report *r)
 /* ---- JSON -------------------------------------------------------------------------------------
  */
 
-static json_t *text_or_null(const char *s)
-{
-    return s ? tg_output_json_text(s, strlen(s)) : json_null();
-}
-
 static json_t *id_or_null(int32_t id)
 {
     return id >= 0 ? json_integer(id) : json_null();
@@ -148,23 +143,23 @@ static json_t *model_json(const tg_model_info *i)
     return json_pack(
         "{s:o, s:o, s:o, s:b, s:o, s:o, s:I, s:I, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:b,"
         " s:f, s:f, s:i, s:i, s:i, s:o}",
-        "path", text_or_null(i->path), "format", text_or_null(i->format), "architecture",
-        text_or_null(i->architecture), "supported", (int)i->supported, "name",
-        text_or_null(i->name), "license", text_or_null(i->license), "n_params",
+        "path", tg_output_json_name(i->path), "format", tg_output_json_name(i->format), "architecture",
+        tg_output_json_name(i->architecture), "supported", (int)i->supported, "name",
+        tg_output_json_name(i->name), "license", tg_output_json_name(i->license), "n_params",
         (json_int_t)i->n_params, "weight_bytes", (json_int_t)i->weight_bytes, "n_tensors",
         i->n_tensors, "n_layer", i->n_layer, "n_embd", i->n_embd, "n_head", i->n_head, "n_head_kv",
         i->n_head_kv, "head_dim", i->head_dim, "n_ff", i->n_ff, "n_vocab", i->n_vocab,
         "n_ctx_train", i->n_ctx_train, "positions_bounded", (int)i->positions_bounded, "rope_theta",
         (double)i->rope_theta, "norm_eps", (double)i->norm_eps, "window", i->window, "n_expert",
-        i->n_expert, "n_expert_used", i->n_expert_used, "file_type", text_or_null(i->file_type));
+        i->n_expert, "n_expert_used", i->n_expert_used, "file_type", tg_output_json_name(i->file_type));
 }
 
 static json_t *tokenizer_json(const tg_tokenizer_info *t)
 {
     if (!t->model[0])
         return json_null();
-    return json_pack("{s:o, s:o, s:i, s:i, s:o, s:o, s:b, s:b}", "model", text_or_null(t->model),
-                     "pre", text_or_null(t->pre), "n_tokens", t->n_tokens, "n_merges", t->n_merges,
+    return json_pack("{s:o, s:o, s:i, s:i, s:o, s:o, s:b, s:b}", "model", tg_output_json_name(t->model),
+                     "pre", tg_output_json_name(t->pre), "n_tokens", t->n_tokens, "n_merges", t->n_merges,
                      "bos", id_or_null(t->bos), "eos", id_or_null(t->eos), "add_bos",
                      (int)t->add_bos, "add_eos", (int)t->add_eos);
 }
@@ -178,7 +173,7 @@ static json_t *tensors_json(const report *r)
         json_t *shape = json_array();
         for (int d = 0; d < t.n_dim; d++)
             json_array_append_new(shape, json_integer((json_int_t)t.dim[d]));
-        json_array_append_new(list, json_pack("{s:o, s:s, s:o, s:I}", "name", text_or_null(t.name),
+        json_array_append_new(list, json_pack("{s:o, s:s, s:o, s:I}", "name", tg_output_json_name(t.name),
                                               "type", t.type, "shape", shape, "bytes",
                                               (json_int_t)t.n_bytes));
     }

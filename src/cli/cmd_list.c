@@ -106,11 +106,6 @@ static void put_age(char *text, size_t room, int64_t seconds)
     snprintf(text, room, "just now");
 }
 
-static json_t *text_or_null(const char *s)
-{
-    return s && *s ? tg_output_json_text(s, strlen(s)) : json_null();
-}
-
 static void put_json(tg_output *out, json_t *value)
 {
     tg_output_json(out, value, JSON_INDENT(2));
@@ -153,10 +148,10 @@ static void put_models_json(tg_output *out, const tg_cached_model *models, const
     json_t *list = json_array();
     for (size_t i = 0; i < n; i++) {
         const tg_cached_model *m = &models[i];
-        json_array_append_new(list, json_pack("{s:o, s:o, s:I, s:o, s:o, s:o, s:I}", "name", text_or_null(m->name),
-                                              "alias", text_or_null(m->alias), "size", (json_int_t)m->size, "license",
-                                              text_or_null(rows[1 + i].license), "path", text_or_null(m->path),
-                                              "commit", text_or_null(m->commit), "used_at", (json_int_t)m->used_at));
+        json_array_append_new(list, json_pack("{s:o, s:o, s:I, s:o, s:o, s:o, s:I}", "name", tg_output_json_name(m->name),
+                                              "alias", tg_output_json_name(m->alias), "size", (json_int_t)m->size, "license",
+                                              tg_output_json_name(rows[1 + i].license), "path", tg_output_json_name(m->path),
+                                              "commit", tg_output_json_name(m->commit), "used_at", (json_int_t)m->used_at));
     }
     put_json(out, list);
 }

@@ -20,11 +20,6 @@ static uint64_t brought(const tg_fetch_file *file)
     return file->state == TG_FETCH_DONE ? file->done - file->resumed : 0;
 }
 
-static json_t *text_or_null(const char *s)
-{
-    return s && *s ? tg_output_json_text(s, strlen(s)) : json_null();
-}
-
 static json_t *size_or_null(uint64_t size)
 {
     return size == TG_SIZE_UNKNOWN ? json_null() : json_integer((json_int_t)size);
@@ -37,14 +32,14 @@ static void put_json(tg_output *out, const tg_pull_result *r, bool dry_run)
     for (size_t i = 0; i < r->n_files; i++) {
         const tg_fetch_file *f = &r->files[i];
         fetched += brought(f);
-        json_array_append_new(files, json_pack("{s:o, s:o, s:o, s:s, s:I, s:I}", "name", text_or_null(f->name), "size",
-                                               size_or_null(f->size), "digest", text_or_null(f->digest), "state",
+        json_array_append_new(files, json_pack("{s:o, s:o, s:o, s:s, s:I, s:I}", "name", tg_output_json_name(f->name), "size",
+                                               size_or_null(f->size), "digest", tg_output_json_name(f->digest), "state",
                                                state_name(f, dry_run), "resumed", (json_int_t)f->resumed, "fetched",
                                                (json_int_t)brought(f)));
     }
     tg_output_json(out,
-                   json_pack("{s:o, s:o, s:o, s:o, s:I}", "path", text_or_null(r->path), "repo", text_or_null(r->repo),
-                             "commit", text_or_null(r->commit), "files", files, "fetched", (json_int_t)fetched),
+                   json_pack("{s:o, s:o, s:o, s:o, s:I}", "path", tg_output_json_name(r->path), "repo", tg_output_json_name(r->repo),
+                             "commit", tg_output_json_name(r->commit), "files", files, "fetched", (json_int_t)fetched),
                    JSON_INDENT(2));
     tg_output_write(out, "\n", 1);
 }

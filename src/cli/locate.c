@@ -96,7 +96,7 @@ int tg_locate(char **path, const char *name, tg_error *err)
     if (!exists && (*path = tg_cache_find(name, err)))
         return TG_OK;
     if (!exists && err->message[0] && err->status != TG_E_USAGE) /* that is: it cannot be such a name */
-        return err->status;
+        return (int)err->status;
     if (!exists && !strncmp(name, "hf:", 3))
         return fetch(path, name, err);
     int status = exists ? TG_OK : check_missing(name, err);

@@ -185,6 +185,11 @@ json_t *tg_output_json_text(const char *bytes, size_t n)
     return value;
 }
 
+json_t *tg_output_json_name(const char *s)
+{
+    return s && *s ? tg_output_json_text(s, strlen(s)) : json_null();
+}
+
 static int put_json(const char *bytes, size_t n, void *out)
 {
     tg_output_write(out, bytes, n);

@@ -41,6 +41,7 @@ void tg_output_text_end(tg_output *out);
 
 /* A string value from any bytes: bad UTF-8 becomes U+FFFD. */
 json_t *tg_output_json_text(const char *bytes, size_t n);
+json_t *tg_output_json_name(const char *s); /* null for NULL and "" */
 
 /* Ends the output of a command that ended with `status`. Returns `status`, or, where that is zero
  * and a write had failed, TG_EXIT_PIPE without a message or TG_E_IO. A file is renamed into place

@@ -27,6 +27,9 @@ in_fish() {
     fish --no-config -c "source $T/complete.fish; complete -C 'tinygpt $*'" | cut -f 1 | sort
 }
 
+mkdir "$T/bin"
+ln -s "$(realpath "$TINYGPT")" "$T/bin/tinygpt"
+PATH=$T/bin:$PATH # whence the scripts take names of models
 for shell in bash fish; do
     command -v $shell >/dev/null 2>&1 || continue
     echo "completion in $shell" >"$T/what"
@@ -37,6 +40,7 @@ for shell in bash fish; do
     ok "zsh in $shell" [ "$(in_$shell completion z)" = zsh ]
     in_$shell generate --kv-type "" >"$T/out"
     [ "$(tr '\n' ' ' <"$T/out")" = "bf16 f16 f32 q4 q8_0 " ] || fail "the types should be offered"
+    [ "$(in_$shell pull gpt2-m)" = gpt2-medium ] || fail "names that pull knows should be offered"
     for command in $commands; do
         in_$shell "$command" -- >"$T/out"
         "$TINYGPT" help "$command" | sed -n 's/^  \(-., \|    \)--\([a-z0-9-]*\).*/--\2/p' | sort -u >"$T/options"
