@@ -34,7 +34,8 @@ typedef struct tg_fetch_file {
 /* What a caller of tg_pull may want to tell people. Both may be NULL. */
 typedef struct tg_fetch_watch {
     void *arg;
-    /* Called at least five times a second while something goes on; false ends it with TG_E_STOPPED within
+    /* Called at least five times a second while something goes on, with the files of the result in its order
+     * (at a later call they may have become more); false ends it with TG_E_STOPPED within
      * a second, and what is here stays for the next run. */
     bool (*progress)(void *arg, const tg_fetch_file *files, size_t n);
     /* One line: what is waited for, that a cached copy is used since the hub is down, and the like. */
