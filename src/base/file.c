@@ -12,12 +12,11 @@
 
 #include "base/memory.h"
 
-/* Reads exactly `size` bytes, whatever counts the system returns. */
-static tg_status read_all(int fd, uint8_t *data, uint64_t size, const char *path, tg_error *err)
+tg_status tg_file_read(int fd, void *data, uint64_t size, const char *path, tg_error *err)
 {
     for (uint64_t done = 0; done < size;) {
         uint64_t want = size - done;
-        ssize_t n = read(fd, data + done, want > (1u << 30) ? 1u << 30 : (size_t)want);
+        ssize_t n = read(fd, (uint8_t *)data + done, want > (1u << 30) ? 1u << 30 : (size_t)want);
         if (n < 0 && errno == EINTR)
             continue;
         if (n < 0)
@@ -66,27 +65,35 @@ static void *map(int fd, size_t size)
     return mmap(NULL, size, PROT_READ, MAP_SHARED, fd, 0);
 }
 
+tg_status tg_file_open_regular(int *fd, struct stat *st, const char *path, tg_error *err)
+{
+    do {
+        *fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    } while (*fd < 0 && errno == EINTR);
+    if (*fd < 0)
+        return tg_fail_errno(err, path, "cannot be opened");
+    tg_status status = TG_OK;
+    if (fstat(*fd, st) != 0)
+        status = tg_fail_errno(err, path, "cannot be examined");
+    else if (!S_ISREG(st->st_mode))
+        status = tg_fail(err, TG_E_MODEL, path, "not a regular file (found %s)", kind_of(st->st_mode));
+    if (status != TG_OK)
+        close(*fd);
+    return status;
+}
+
 tg_status tg_file_open(tg_file *file, const char *path, uint64_t max_bytes, bool read, tg_error *err)
 {
-    *file = (tg_file){0};
     int fd;
-    do {
-        fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-    } while (fd < 0 && errno == EINTR);
-    if (fd < 0)
-        return tg_fail_errno(err, path, "cannot be opened");
-
-    tg_status status = TG_OK;
     struct stat st;
-    if (fstat(fd, &st) != 0) {
-        status = tg_fail_errno(err, path, "cannot be examined");
-        goto done;
-    }
-    if (!S_ISREG(st.st_mode)) {
-        status = tg_fail(err, TG_E_MODEL, path, "not a regular file (found %s)", kind_of(st.st_mode));
-        goto done;
-    }
+    *file = (tg_file){.path = path};
+    tg_status status = tg_file_open_regular(&fd, &st, path, err);
+    if (status != TG_OK)
+        return status;
     uint64_t size = (uint64_t)st.st_size;
+    file->device = st.st_dev;
+    file->inode = st.st_ino;
+    file->modified = st.st_mtim;
     if (size > max_bytes) {
         status = tg_fail(err, TG_E_MODEL, path,
                          "file too large (found %" PRIu64 " bytes, allowed %" PRIu64 ")", size,
@@ -109,7 +116,7 @@ tg_status tg_file_open(tg_file *file, const char *path, uint64_t max_bytes, bool
         status = tg_fail_alloc(err, size, "the contents of a file");
         goto done;
     }
-    status = read_all(fd, data, size, path, err);
+    status = tg_file_read(fd, data, size, path, err);
     if (status != TG_OK)
         free(data);
     else
@@ -137,6 +144,17 @@ void tg_file_release(const tg_file *file, const void *data, size_t n_bytes)
         uintptr_t first = from / page * page;
         madvise((void *)first, from + n_bytes - first, MADV_DONTNEED);
     }
+}
+
+tg_status tg_file_check_unchanged(const tg_file *file, tg_error *err)
+{
+    struct stat st;
+    if (!file->mapped || stat(file->path, &st) != 0 || st.st_dev != file->device || st.st_ino != file->inode)
+        return TG_OK;
+    if ((uint64_t)st.st_size == file->size && st.st_mtim.tv_sec == file->modified.tv_sec &&
+        st.st_mtim.tv_nsec == file->modified.tv_nsec)
+        return TG_OK;
+    return tg_fail(err, TG_E_IO, file->path, "was overwritten while in use: what came of it may be wrong");
 }
 
 char *tg_path_join(const char *folder, const char *name, tg_error *err)

@@ -89,12 +89,12 @@ tg_status tg_newfile_reserve(const tg_newfile *f, uint64_t from, uint64_t size, 
     return tg_fail_errno(err, f->path, what);
 }
 
-tg_status tg_newfile_create(tg_newfile *f, const char *path, uint64_t size, tg_error *err)
+tg_status tg_newfile_create(tg_newfile *f, const char *path, uint64_t size, mode_t mode, tg_error *err)
 {
     *f = (tg_newfile){.fd = -1, .folder = -1};
     tg_status status = resolve(f, path, err);
     if (status == TG_OK)
-        status = open_temporary(f, ".tmp", 0666, err);
+        status = open_temporary(f, ".tmp", mode, err);
     if (status == TG_OK)
         status = tg_newfile_reserve(f, 0, size, err);
     if (status != TG_OK)

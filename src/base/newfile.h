@@ -20,7 +20,7 @@ typedef struct tg_newfile {
 
 /* Makes room for `size` bytes at once where the file system can, so that a full disk is told before the work. What
  * stands at the path already must be a regular file. TG_E_RESOURCE for want of space, TG_E_IO for the rest. */
-tg_status tg_newfile_create(tg_newfile *f, const char *path, uint64_t size, tg_error *err);
+tg_status tg_newfile_create(tg_newfile *f, const char *path, uint64_t size, mode_t mode, tg_error *err);
 
 /* In an open folder, which is borrowed until the end: `.<name>.<random><suffix>`, for reading and writing. */
 tg_status tg_newfile_create_at(tg_newfile *f, int folder, const char *name, const char *suffix, mode_t mode,

@@ -182,7 +182,7 @@ static tg_status write_file(const tg_plan *plan, const char *out, const tg_quant
     progress p = {params, 0, plan->head.n + plan->head.data_bytes};
     tg_newfile file = {0};
     tg_transcoder t = {.file = &file, .written = written, .arg = &p};
-    tg_status status = tg_newfile_create(&file, out, p.of, plan->err);
+    tg_status status = tg_newfile_create(&file, out, p.of, 0666, plan->err);
     int n_threads = params->n_threads ? params->n_threads : tg_team_default_size();
     if (status == TG_OK)
         status = tg_team_create(&t.team, n_threads, tg_transcode_scratch(), plan->err);

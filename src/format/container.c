@@ -95,6 +95,16 @@ tg_status tg_container_add_file(tg_container *c, const char *path, const tg_file
     return TG_OK;
 }
 
+tg_status tg_container_check_unchanged(const tg_container *c, tg_error *err)
+{
+    tg_status status = TG_OK;
+    for (size_t i = 0; i < c->n_files && status == TG_OK; i++)
+        status = tg_file_check_unchanged(&c->files[i], err);
+    for (int i = 1; c->parts && i < c->n_parts && status == TG_OK; i++)
+        status = tg_container_check_unchanged(c->parts[i], err);
+    return status;
+}
+
 /* ---- tensors ------------------------------------------------------------------------------ */
 
 tg_status tg_container_add_tensor(tg_container *c, const char *path, tg_tensor **tensor,

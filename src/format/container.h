@@ -41,6 +41,8 @@ void tg_container_release(const tg_container *c, const void *data, size_t n_byte
 
 tg_container_kind tg_container_get_kind(const tg_container *c);
 const char *tg_container_path(const tg_container *c);   /* as the user gave it */
+/* TG_E_IO if a mapped file of weights was overwritten in place since it was opened. */
+tg_status tg_container_check_unchanged(const tg_container *c, tg_error *err);
 const char *tg_container_format(const tg_container *c); /* "GGUF v3", "safetensors" */
 
 size_t tg_container_n_tensors(const tg_container *c);
@@ -83,6 +85,11 @@ double tg_meta_array_real(const tg_meta_array *a, uint64_t i);
 /* Pair i of a GGUF's metadata in the order of the file: key, type and value as they lie there, n_bytes of them;
  * *key is its name. NULL behind the last, and in a folder. */
 const uint8_t *tg_container_pair_at(const tg_container *c, size_t i, const char **key, size_t *n_bytes);
+
+/* A hash by which models are told apart without being read: of the metadata that says what is computed, of the names,
+ * types and sizes of all tensors, and of a few places in each. It sees a model trained further, or quantised anew, but
+ * not a row or two that were edited; and to be the same, a model must lie in the same kind of container. */
+tg_status tg_container_fingerprint(const tg_container *c, uint64_t *hash, tg_error *err);
 
 /* config.json of a folder, parsed; NULL for a GGUF. */
 const json_t *tg_container_config(const tg_container *c);

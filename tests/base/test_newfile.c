@@ -35,7 +35,7 @@ static void complete_or_not_there(void **state)
 {
     (void)state;
     tg_newfile f;
-    assert_int_equal(tg_newfile_create(&f, scratch_path("new"), 8, NULL), TG_OK);
+    assert_int_equal(tg_newfile_create(&f, scratch_path("new"), 8, 0666, NULL), TG_OK);
     assert_int_equal(tg_newfile_write(&f, "all ", 4, NULL), TG_OK);
     assert_false(tg_path_exists(scratch_path("new")));
     assert_int_equal(tg_newfile_write(&f, "of it", 5, NULL), TG_OK); /* more than room was made for */
@@ -43,7 +43,7 @@ static void complete_or_not_there(void **state)
     tg_newfile_discard(&f);
     holds("new", "all of it");
 
-    assert_int_equal(tg_newfile_create(&f, scratch_path("new"), 4, NULL), TG_OK);
+    assert_int_equal(tg_newfile_create(&f, scratch_path("new"), 4, 0666, NULL), TG_OK);
     assert_int_equal(tg_newfile_write(&f, "half", 4, NULL), TG_OK);
     holds("new", "all of it");
     tg_newfile_discard(&f);
@@ -51,7 +51,7 @@ static void complete_or_not_there(void **state)
     assert_int_equal(n_files(), 1);
 
     assert_int_equal(symlink("new", scratch_path("link")), 0);
-    assert_int_equal(tg_newfile_create(&f, scratch_path("link"), 0, NULL), TG_OK);
+    assert_int_equal(tg_newfile_create(&f, scratch_path("link"), 0, 0666, NULL), TG_OK);
     assert_int_equal(tg_newfile_write(&f, "through", 7, NULL), TG_OK);
     assert_int_equal(tg_newfile_commit(&f, NULL), TG_OK);
     holds("new", "through");
@@ -64,7 +64,7 @@ static void refused(const char *path, const char *wanted)
 {
     tg_newfile f;
     tg_error err = {0};
-    assert_int_equal(tg_newfile_create(&f, path, 1, &err), TG_E_IO);
+    assert_int_equal(tg_newfile_create(&f, path, 1, 0666, &err), TG_E_IO);
     assert_non_null(strstr(err.message, wanted));
     tg_newfile_discard(&f);
 }
@@ -91,9 +91,9 @@ static void no_room(void **state)
     getrlimit(RLIMIT_FSIZE, &old);
     limit.rlim_max = old.rlim_max;
     setrlimit(RLIMIT_FSIZE, &limit);
-    assert_int_equal(tg_newfile_create(&f, scratch_path("large"), 2000, &err), TG_E_RESOURCE);
+    assert_int_equal(tg_newfile_create(&f, scratch_path("large"), 2000, 0666, &err), TG_E_RESOURCE);
     assert_non_null(strstr(err.message, "no room for 0.0 MiB: File too large"));
-    assert_int_equal(tg_newfile_create(&f, scratch_path("large"), 0, &err), TG_OK);
+    assert_int_equal(tg_newfile_create(&f, scratch_path("large"), 0, 0666, &err), TG_OK);
     static char bytes[2000];
     assert_int_equal(tg_newfile_write(&f, bytes, sizeof bytes, &err), TG_E_RESOURCE);
     assert_non_null(strstr(err.message, "cannot be written: File too large"));
