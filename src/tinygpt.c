@@ -7,6 +7,7 @@
 
 #include "attn/strategy.h"
 #include "base/memory.h"
+#include "base/sum.h"
 #include "convert/recipe.h"
 #include "format/container.h"
 #include "kernel/blas.h"
@@ -239,7 +240,7 @@ const char *tg_model_chat_template(const tg_model *m)
     return m->chat_template;
 }
 
-/* ---- sessions and samplers ------------------------------------------------------------------------------ */
+/* ---- sessions ------------------------------------------------------------------------------------------- */
 
 const char *tg_attention_name(int i, const char **summary)
 {
@@ -266,6 +267,53 @@ void tg_session_memory(const tg_model *m, const tg_session_params *params, uint6
     if (m->supported)
         tg_session_needs(&m->weights, params, kv_bytes, scratch_bytes);
 }
+
+/* ---- saved sessions ---------------------------------------------------------------------------------------- */
+
+tg_status tg_model_check_unchanged(const tg_model *m, tg_error *err)
+{
+    return tg_container_check_unchanged(m->container, err);
+}
+
+/* All that ids stand for. */
+static uint64_t sum_of_tokens(const tg_model *m)
+{
+    tg_tokenizer_info info;
+    tg_model_get_tokenizer(m, &info);
+    uint64_t sum = tg_sum_word(tg_sum_word(0, (uint32_t)info.bos), (uint32_t)info.eos);
+    for (int32_t id = 0; id < info.n_tokens; id++) {
+        size_t n;
+        const char *bytes = tg_token_bytes(m, id, &n);
+        sum = tg_sum_word(tg_sum_text(sum, bytes, n), tg_token_get_kind(m, id));
+    }
+    return sum;
+}
+
+static tg_status identify(const tg_model *m, tg_identity *is, tg_error *err)
+{
+    is->tokenizer = sum_of_tokens(m);
+    return tg_container_fingerprint(m->container, &is->model, err);
+}
+
+tg_status tg_session_save(const tg_session *session, const tg_model *m, int seq, const tg_saved_text *text,
+                          const char *path, tg_error *err)
+{
+    tg_identity is;
+    tg_status status = identify(m, &is, err);
+    if (status == TG_OK)
+        status = tg_model_check_unchanged(m, err);
+    return status == TG_OK ? tg_saved_write(session, is, seq, text, path, err) : status;
+}
+
+tg_status tg_saved_open(tg_saved **saved, const tg_model *m, const char *path, tg_error *err)
+{
+    tg_identity is;
+    *saved = NULL;
+    tg_status status = identify(m, &is, err);
+    return status == TG_OK ? tg_saved_read(saved, is, &m->weights, path, err) : status;
+}
+
+/* ---- samplers ----------------------------------------------------------------------------------------------- */
 
 tg_status tg_sampler_create(tg_sampler **sampler, const tg_model *m, const tg_sampling *params, tg_error *err)
 {

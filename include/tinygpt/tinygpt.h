@@ -258,6 +258,41 @@ tg_status tg_eval(tg_session *session, const tg_batch *batch, tg_logits_sink sin
 /* Safe in a signal handler: a running tg_eval ends with TG_E_STOPPED at the next layer. */
 void tg_session_interrupt(tg_session *session);
 
+/* ---- Saved sessions ---------------------------------------------------------------------- */
+
+/* A text, and a file with it and what the cache has of it: who goes on from there computes none of that again, and gets
+ * the same bits as if nothing had been between. */
+typedef struct tg_saved_text {
+    const int32_t *ids; /* [n_ids] */
+    size_t n_ids;
+    size_t n_cached; /* the first of them, which are in the cache; the rest is to be evaluated */
+    uint64_t seed, stream, n_drawn; /* of the sampler that goes on: fields of tg_sampling */
+    const char *note; /* [n_note] bytes of the caller's own, up to 64 MiB */
+    size_t n_note;
+} tg_saved_text;
+
+/* Writes the text, and its cache from a sequence that begins with it, of a session of this model. The file has mode
+ * 0600 and appears complete, in the place of an old one, or not at all: TG_E_RESOURCE for want of space, TG_E_IO for the
+ * rest. TG_E_IO, too, when the model's file was overwritten since it was loaded. */
+tg_status tg_session_save(const tg_session *session, const tg_model *model, int seq, const tg_saved_text *text,
+                          const char *path, tg_error *err);
+
+/* A saved session as it is read. Nothing in it is trusted: TG_E_SESSION, and what is wrong, for whatever is not a whole
+ * file that belongs to this model and its tokenizer; TG_E_IO when it is not there or cannot be read. */
+typedef struct tg_saved tg_saved;
+
+tg_status tg_saved_open(tg_saved **saved, const tg_model *model, const char *path, tg_error *err);
+void tg_saved_free(tg_saved *saved);
+const tg_saved_text *tg_saved_get_text(const tg_saved *saved); /* borrowed */
+
+/* Fills an empty sequence with what the file has of the cache. TG_E_SESSION where it is damaged, the text is longer than
+ * a sequence may be, or the session computes otherwise: other types in the cache, window, attention, precise, BLAS for
+ * float weights, or another rotation because of the context. On an error the sequence is empty. */
+tg_status tg_session_restore(tg_session *session, int seq, tg_saved *saved, tg_error *err);
+
+/* TG_E_IO when a mapped file of the model was overwritten in place since it was loaded. */
+tg_status tg_model_check_unchanged(const tg_model *model, tg_error *err);
+
 /* ---- What the machine can do ------------------------------------------------------------- */
 
 /* Rates of n_threads threads together, each the best of a few runs of a loop that does nothing else.
@@ -320,6 +355,7 @@ typedef struct tg_sampling {
     bool ignore_eos; /* tokens that end a generation are never drawn */
     uint64_t seed;   /* with `stream`, names one sequence of draws */
     uint64_t stream;
+    uint64_t n_drawn; /* of which so many have been made: this sampler goes on behind them */
 } tg_sampling;
 
 #define TG_SAMPLING_DEFAULT                                                                        \
@@ -438,6 +474,12 @@ tg_status tg_generator_add(tg_generator *generator, const tg_request *request, t
 /* Evaluates a batch: a token of every text whose prompt is read, and of prompts as much as n_batch allows. On an
  * error, an interruption for one, no text has lost anything: another step goes on. */
 tg_status tg_generator_step(tg_generator *generator, tg_error *err);
+
+/* Saves a text as tg_session_save does, with as much of it as any cache has; n_cached is found. */
+tg_status tg_generator_save(const tg_generator *generator, const tg_saved_text *text, const char *path, tg_error *err);
+
+/* Takes the cache of a saved text, for which a slot must be free: prompts that begin like the text go on from it. */
+tg_status tg_generator_restore(tg_generator *generator, tg_saved *saved, tg_error *err);
 
 /* Ends all texts, without a piece; what is in the cache can still be shared. */
 void tg_generator_cancel(tg_generator *generator);

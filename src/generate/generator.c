@@ -6,6 +6,7 @@
  * fails: what it did not put into the cache still waits.
  *
  * This is a client of the public interface. */
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -247,6 +248,49 @@ static tg_status begin(tg_generator *g, slot *s, tg_error *err)
         status = tg_seq_truncate(g->session, s->seq, most, err);
     g->n_reused += (uint64_t)most;
     s->state = status == TG_OK ? ACTIVE : s->state;
+    return status;
+}
+
+/* ---- saved texts ----------------------------------------------------------------------------------- */
+
+tg_status tg_generator_save(const tg_generator *g, const tg_saved_text *text, const char *path, tg_error *err)
+{
+    tg_saved_text found = *text;
+    int seq = -1;
+    found.n_cached = 0;
+    for (int i = 0; i < g->info.n_seq_max; i++) {
+        const slot *s = &g->slot[i];
+        int n = s->seq < 0 || text->n_ids > INT_MAX ? 0 : in_common(s->ids, n_cached(g, s), text->ids, (int)text->n_ids);
+        if ((size_t)n > found.n_cached) {
+            found.n_cached = (size_t)n;
+            seq = s->seq;
+        }
+    }
+    return tg_session_save(g->session, g->model, seq, &found, path, err);
+}
+
+tg_status tg_generator_restore(tg_generator *g, tg_saved *saved, tg_error *err)
+{
+    const tg_saved_text *text = tg_saved_get_text(saved);
+    slot *s = choose_slot(g, NULL, 0);
+    if (!s)
+        return tg_fail(err, TG_E_USAGE, NULL, "texts at once (allowed %d)", g->info.n_seq_max);
+    int32_t *ids = tg_alloc(text->n_cached, sizeof *ids, "the tokens of a text", err);
+    if (!ids)
+        return TG_E_RESOURCE;
+    forget(g, s);
+    memcpy(ids, text->ids, text->n_cached * sizeof *ids);
+    free(s->ids);
+    s->ids = ids;
+    s->n_prompt = (int)text->n_cached;
+    s->request.n_max = 0;
+    if (!make_room(g, s, s, 0))
+        return tg_fail(err, TG_E_USAGE, NULL, "the texts that go on leave no room for the saved one");
+    tg_status status = tg_seq_new(g->session, &s->seq, err);
+    if (status == TG_OK)
+        status = tg_session_restore(g->session, s->seq, saved, err);
+    if (status != TG_OK)
+        forget(g, s);
     return status;
 }
 

@@ -31,6 +31,8 @@ static const float TEMP_LEAST = 1e-6f;
 
 /* ---- random numbers ------------------------------------------------------------------------------- */
 
+static const uint64_t STEP = 0x9e3779b97f4a7c15u;
+
 static uint64_t mix(uint64_t z)
 {
     z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
@@ -40,7 +42,7 @@ static uint64_t mix(uint64_t z)
 
 uint64_t tg_rng_next(tg_rng *rng)
 {
-    rng->state += 0x9e3779b97f4a7c15u;
+    rng->state += STEP;
     return mix(rng->state);
 }
 
@@ -122,6 +124,7 @@ tg_status tg_sampler_make(tg_sampler **sampler, int n_vocab, const tg_sampling *
         return TG_E_RESOURCE;
     s->params = *params;
     s->rng = tg_rng_make(params->seed, params->stream);
+    s->rng.state += params->n_drawn * STEP;
     s->n_vocab = n_vocab;
     if (!allocate(s, err)) {
         tg_sampler_free(s);

@@ -78,20 +78,29 @@ static int32_t *blocks_of(tg_kv *kv, int seq)
     return kv->table + (size_t)seq * (size_t)kv->n_blocks;
 }
 
-static int blocks_for(int length)
+int tg_kv_blocks_for(int length)
 {
     return (length + TG_KV_BLOCK - 1) / TG_KV_BLOCK;
 }
 
-static void copy_block(tg_kv *kv, int32_t to, int32_t from)
+uint8_t *tg_kv_block(const tg_kv *kv, bool values, int layer, int head, int32_t block, size_t *n_bytes)
 {
     const tg_kv_view *v = &kv->layers.first;
-    size_t t = (size_t)to, f = (size_t)from;
-    for (size_t i = 0; i < (size_t)kv->n_layer * (size_t)v->n_head_kv; i++) {
-        uint8_t *k_base = v->k + i * v->k_head_stride, *v_base = v->v + i * v->v_head_stride;
-        memcpy(k_base + t * v->k_block_stride, k_base + f * v->k_block_stride, v->k_block_stride);
-        memcpy(v_base + t * v->v_block_stride, v_base + f * v->v_block_stride, v->v_block_stride);
-    }
+    size_t i = (size_t)layer * (size_t)v->n_head_kv + (size_t)head;
+    *n_bytes = values ? v->v_block_stride : v->k_block_stride;
+    return values ? v->v + i * v->v_head_stride + (size_t)block * *n_bytes
+                  : v->k + i * v->k_head_stride + (size_t)block * *n_bytes;
+}
+
+static void copy_block(tg_kv *kv, int32_t to, int32_t from)
+{
+    size_t n;
+    for (int layer = 0; layer < kv->n_layer; layer++)
+        for (int head = 0; head < kv->layers.first.n_head_kv; head++)
+            for (int values = 0; values < 2; values++) {
+                const uint8_t *source = tg_kv_block(kv, values, layer, head, from, &n);
+                memcpy(tg_kv_block(kv, values, layer, head, to, &n), source, n);
+            }
 }
 
 static void drop(tg_kv *kv, int32_t block)
@@ -132,7 +141,7 @@ int tg_kv_seq_new(tg_kv *kv)
 
 void tg_kv_seq_fork(tg_kv *kv, int from, int to)
 {
-    int n = blocks_for(kv->length[from]);
+    int n = tg_kv_blocks_for(kv->length[from]);
     int32_t *source = blocks_of(kv, from);
     memcpy(blocks_of(kv, to), source, (size_t)n * sizeof *source);
     for (int i = 0; i < n; i++)
@@ -143,7 +152,7 @@ void tg_kv_seq_fork(tg_kv *kv, int from, int to)
 void tg_kv_seq_truncate(tg_kv *kv, int seq, int length)
 {
     int32_t *block = blocks_of(kv, seq);
-    for (int i = blocks_for(kv->length[seq]) - 1; i >= blocks_for(length); i--)
+    for (int i = tg_kv_blocks_for(kv->length[seq]) - 1; i >= tg_kv_blocks_for(length); i--)
         drop(kv, block[i]);
     kv->length[seq] = length;
 }

@@ -33,6 +33,10 @@ void tg_kv_free(tg_kv *kv);
 /* Appends a position, not yet written, to a sequence, in a block that it alone holds. False when the
  * pool is exhausted: then the sequence is unchanged. */
 bool tg_kv_append(tg_kv *kv, int seq);
+/* The keys or the values of one block in one layer and KV head: *n_bytes of them. */
+uint8_t *tg_kv_block(const tg_kv *kv, bool values, int layer, int head, int32_t block, size_t *n_bytes);
+
+int tg_kv_blocks_for(int length); /* blocks that so many positions take */
 int tg_kv_capacity(const tg_kv *kv); /* positions of the whole pool */
 
 int tg_kv_seq_new(tg_kv *kv); /* -1: all in use */

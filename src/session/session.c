@@ -1,5 +1,5 @@
 /* session.c - sequences over one cache, and evaluation of batches in parts of n_batch rows. */
-#include "session/session.h"
+#include "session/state.h"
 
 #include <inttypes.h>
 #include <limits.h>
@@ -8,26 +8,11 @@
 
 #include "kernel/blas.h"
 #include "kernel/isa.h"
-#include "session/kv.h"
 #include "session/measure.h"
-
-struct tg_session {
-    const tg_weights *w;
-    tg_session_params params; /* defaults filled in */
-    tg_kv kv;
-    tg_team *team;
-    tg_forward forward;
-    void *arena; /* the forward's buffers and what follows */
-    size_t arena_bytes;
-    int *want;   /* [n_batch] rows of the part in work whose logits are wanted */
-    int *before; /* [n_seq_max] lengths to go back to on an error */
-    int *next_pos; /* [n_seq_max] position of the next row, during an evaluation */
-    volatile sig_atomic_t interrupted;
-};
 
 /* ---- creation -------------------------------------------------------------------------------------- */
 
-static tg_type kv_type(tg_kv_type t)
+tg_type tg_session_kv_type(tg_kv_type t)
 {
     static const tg_type types[] = {
         [TG_KV_F32] = TG_F32, [TG_KV_F16] = TG_F16, [TG_KV_BF16] = TG_BF16, [TG_KV_Q8_0] = TG_Q8_0,
@@ -131,10 +116,11 @@ static bool any_float(const tg_weights *w, tg_matmul_mode mode)
 }
 
 /* OpenBLAS asks for a buffer a thread until it gets one, and without room for ever: is there room? */
-static tg_status ready_blas(const tg_session *s, tg_error *err)
+static tg_status ready_blas(tg_session *s, tg_error *err)
 {
     const size_t n_bytes = (size_t)s->params.n_threads * ((size_t)136 << 20);
-    if (s->params.no_blas || !any_float(s->w, (tg_matmul_mode){.precise = s->params.precise}))
+    s->uses_blas = !s->params.no_blas && any_float(s->w, (tg_matmul_mode){.precise = s->params.precise});
+    if (!s->uses_blas)
         return TG_OK;
     void *room = tg_reserve(n_bytes, "the buffers of OpenBLAS", err);
     if (!room)
@@ -162,7 +148,7 @@ tg_status tg_session_make(tg_session **session, const tg_weights *w, const tg_se
     if (status != TG_OK)
         goto fail;
     status = tg_kv_create(&s->kv, &w->config, s->params.n_ctx, s->params.n_seq_max,
-                          kv_type(s->params.type_k), kv_type(s->params.type_v), err);
+                          tg_session_kv_type(s->params.type_k), tg_session_kv_type(s->params.type_v), err);
     if (status != TG_OK)
         goto fail;
     /* Rotation may depend on what was asked for, and not on what a block has more. */
@@ -217,7 +203,7 @@ void tg_session_needs(const tg_weights *w, const tg_session_params *params, uint
     if (check_params(p, NULL) != TG_OK || check_attention(p, w, NULL) != TG_OK)
         return;
     *kv_bytes = (uint64_t)tg_kv_pool_blocks(p->n_ctx, p->n_seq_max) *
-                tg_kv_block_bytes(&w->config, kv_type(p->type_k), kv_type(p->type_v));
+                tg_kv_block_bytes(&w->config, tg_session_kv_type(p->type_k), tg_session_kv_type(p->type_v));
     *scratch_bytes = lay_out(&s, NULL) + (uint64_t)p->n_threads * worker_bytes(w, p);
 }
 
