@@ -1,6 +1,7 @@
 /* cmd_generate.c - a prompt, or one a line, continued by a generator; what is told of it in the end. */
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cli/engine.h"
 #include "cli/job_line.h"
@@ -15,6 +16,7 @@ typedef struct generation {
     tg_session *session;
     tg_generator *generator;
     tg_output *out;
+    tg_session_file file; /* of --session */
     int n_ctx; /* positions of a text */
 
     tg_job_lines in; /* of --each-line */
@@ -37,10 +39,39 @@ static int check(const tg_options *opt, tg_error *err)
         return tg_cli_fail(err, TG_E_USAGE, "--json writes one object: of several prompts --jsonl does");
     if (opt->n_logprobs >= 0 && !opt->json && !opt->jsonl)
         return tg_cli_fail(err, TG_E_USAGE, "--logprobs needs --json or --jsonl to write them");
+    if (opt->session && (opt->each_line || opt->n_best > 1))
+        return tg_cli_fail(err, TG_E_USAGE, "--session holds one text: it does not go with --each-line or --n-best");
+    if (opt->append && !opt->session)
+        return tg_cli_fail(err, TG_E_USAGE, "--append needs --session FILE, whose text the prompt is to follow");
     if (!opt->each_line)
         return tg_prompt_check(opt, err);
     if (opt->operand || opt->prompt || opt->no_stdin)
         return tg_cli_fail(err, TG_E_USAGE, "with --each-line the prompts are the lines of stdin, or of -f FILE");
+    return TG_OK;
+}
+
+/* The prompt and where it goes: behind the saved text, whose draws go on unless there is a seed, or by itself. */
+static int place_job(generation *g, tg_job *job, const tg_prompt *prompt, tg_error *err)
+{
+    if (g->file.saved && (prompt->n == 0 || g->opt.append))
+        job->before = tg_session_file_text(&g->file);
+    const bool draws_go_on = job->before.n_drawn > 0 && !g->opt.seed_given;
+    g->opt.seed = draws_go_on ? job->before.seed : g->opt.seed;
+    int status = draws_go_on ? TG_OK : tg_request_seed(&g->opt, err);
+    if (status)
+        return status;
+    job->opt = g->opt;
+    job->opt.no_bos = g->opt.no_bos || job->before.n_ids > 0;
+    status = tg_job_prepare(job, prompt->bytes ? prompt->bytes : "", prompt->n, err);
+    if (status || !g->opt.session)
+        return status;
+    if (draws_go_on) {
+        job->request.sampling.stream = job->before.stream;
+        job->request.sampling.n_drawn = job->before.n_drawn;
+    }
+    g->file.random = g->opt.seed_given || draws_go_on;
+    job->file = &g->file;
+    job->request.n_max += g->opt.n_max == 0; /* so that the prompt is computed, and saved */
     return TG_OK;
 }
 
@@ -51,13 +82,26 @@ static int make_job(generation *g, tg_job **job, tg_error *err)
     int status = tg_prompt_read(&prompt, &g->opt, tg_engine_max_text(g->model, &g->opt), err);
     if (status)
         return status;
-    status = tg_job_create(job, g->model, &g->opt, err);
+    if (g->opt.session)
+        status = tg_session_file_open(&g->file, g->opt.session, g->model, err);
     if (!status)
-        status = tg_job_prepare(*job, prompt.bytes ? prompt.bytes : "", prompt.n, err);
+        status = tg_job_create(job, g->model, &g->opt, err);
+    if (!status)
+        status = place_job(g, *job, &prompt, err);
     if (!status && g->opt.n_best == 1 && !g->opt.json && !g->opt.jsonl)
         (*job)->stream = g->out;
     tg_prompt_free(&prompt);
     return status;
+}
+
+/* The context has room for what was saved, too, where the options leave it open. */
+static int size_context(generation *g, size_t n_ids, tg_error *err)
+{
+    const size_t n_saved = tg_session_file_text(&g->file).n_ids;
+    int n_more = g->opt.n_max;
+    if (g->opt.n_ctx == 0 && n_more >= 0 && n_saved > n_ids + (size_t)n_more)
+        n_more = (int)(n_saved - n_ids);
+    return tg_engine_context(&g->n_ctx, g->model, &g->opt, n_ids, n_more, err);
 }
 
 /* A cache for one prompt and its texts. */
@@ -68,7 +112,7 @@ static int prepare_one(generation *g, tg_error *err)
     g->n_jobs = g->job[0] != NULL;
     g->ended = true;
     if (!status)
-        status = tg_engine_context(&g->n_ctx, g->model, &g->opt, g->job[0]->n_ids, g->opt.n_max, err);
+        status = size_context(g, g->job[0]->n_ids, err);
     return status ? status : tg_engine_sessions(&g->session, g->model, &g->opt, g->n_ctx, n_seq, n_seq * g->n_ctx, err);
 }
 
@@ -88,8 +132,10 @@ static int prepare_lines(generation *g, tg_error *err)
 
 static int prepare(generation *g, tg_error *err)
 {
+    if (g->opt.session && !g->opt.operand && !g->opt.prompt && !g->opt.file && (g->opt.no_stdin || isatty(STDIN_FILENO)))
+        g->opt.prompt = ""; /* the saved text is enough */
     int status = check(&g->opt, err);
-    if (!status)
+    if (!status && g->opt.each_line)
         status = tg_request_seed(&g->opt, err);
     if (!status)
         status = tg_engine_load(&g->model, NULL, &g->opt, 0, err);
@@ -100,6 +146,9 @@ static int prepare(generation *g, tg_error *err)
         status = g->opt.each_line ? prepare_lines(g, err) : prepare_one(g, err);
     if (!status)
         status = (int)tg_generator_create(&g->generator, g->model, g->session, err);
+    if (!status && g->opt.session)
+        status = tg_session_file_begin(&g->file, g->generator, g->job[0]->ids, g->job[0]->n_ids,
+                                       &g->job[0]->request.sampling, g->n_ctx, err);
     return status;
 }
 
@@ -265,7 +314,9 @@ static void tell_stats(const generation *g)
     if (g->opt.lookup)
         tg_say_line("guessed tokens:   %llu, %llu of them right", (unsigned long long)info.n_drafted,
                     (unsigned long long)info.n_accepted);
-    if (info.n_reused > 0)
+    if (info.n_reused > 0 && g->opt.session)
+        tg_say_line("reused tokens:    %llu, of the session", (unsigned long long)info.n_reused);
+    else if (info.n_reused > 0)
         tg_say_line("shared tokens:    %llu of prompts, computed once", (unsigned long long)info.n_reused);
     tg_say_line("peak memory:      %.1f MiB", (double)tg_engine_peak_bytes() / 1048576);
 }
@@ -279,6 +330,18 @@ static void tell(generation *g)
     tg_engine_tell_clamped(g->session);
     if (g->opt.stats)
         tell_stats(g);
+}
+
+/* However the text ended, unless it failed. What is told after a signal is told here. */
+static int finish(generation *g, int status, tg_error *err)
+{
+    if (!status)
+        status = (int)tg_model_check_unchanged(g->model, err);
+    if (!status && g->opt.session)
+        status = tg_session_file_save(&g->file, g->generator, err);
+    if (status && tg_signals_caught())
+        tg_say_error("%s", err->message);
+    return status;
 }
 
 /* Lines that failed were told one by one. */
@@ -302,11 +365,13 @@ int tg_cmd_generate(const tg_options *opt, tg_error *err)
         status = generate(&g, err);
         status = status ? status : verdict(&g, err);
         tg_output_text_end(&out);
+        status = finish(&g, status, err);
         status = tg_output_close(&out, status, err);
         if (status != TG_EXIT_PIPE)
             tell(&g);
         tg_signals_watch(NULL);
     }
+    tg_session_file_free(&g.file);
     tg_generator_free(g.generator);
     tg_session_free(g.session);
     for (; g.n_jobs > 0; g.n_jobs--)

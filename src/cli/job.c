@@ -55,6 +55,23 @@ static int continue_from(tg_job *job, tg_error *err)
     return TG_OK;
 }
 
+/* The tokens of the text before, and then the prompt's, which begins nothing. */
+static int put_behind(tg_job *job, tg_error *err)
+{
+    const tg_saved_text *before = &job->before;
+    size_t n = before->n_ids + job->n_ids;
+    int32_t *ids = malloc(n * sizeof *ids);
+    if (!ids)
+        return tg_cli_fail_memory(err, n * sizeof *ids, "the prompt");
+    memcpy(ids, before->ids, before->n_ids * sizeof *ids);
+    if (job->n_ids)
+        memcpy(ids + before->n_ids, job->ids, job->n_ids * sizeof *ids);
+    tg_free(job->ids);
+    job->ids = ids;
+    job->n_ids = n;
+    return TG_OK;
+}
+
 int tg_job_prepare(tg_job *job, const char *bytes, size_t n, tg_error *err)
 {
     const tg_options *opt = &job->opt;
@@ -73,7 +90,9 @@ int tg_job_prepare(tg_job *job, const char *bytes, size_t n, tg_error *err)
         job->choice[i].scores = opt->n_logprobs >= 0 ? json_array() : NULL;
     }
     status = tg_engine_tokens(&job->ids, &job->n_ids, job->model, opt, bytes, n, err);
-    return status ? status : continue_from(job, err);
+    if (status)
+        return status;
+    return job->before.n_ids ? put_behind(job, err) : continue_from(job, err);
 }
 
 bool tg_job_has_begun(const tg_job *job)
@@ -154,6 +173,12 @@ static bool collect(void *arg, const tg_piece *piece)
     tg_choice *c = arg;
     tg_job *job = c->job;
     const bool is_text = piece->id >= 0 && piece->finish != TG_FINISH_END;
+    if (piece->id >= 0 && c->n_tokens == job->opt.n_max) { /* more than was asked for: the prompt is in the cache now */
+        job->n_done++;
+        return false;
+    }
+    if (job->file)
+        tg_session_file_add(job->file, piece);
     c->last = tg_seconds();
     if (c->n_pieces++ == 0)
         c->first = c->last;
@@ -186,7 +211,7 @@ int tg_job_begin(tg_job *job, tg_generator *generator, tg_error *err)
     }
     r->ids = job->ids;
     r->n_ids = job->n_ids;
-    r->sampling.stream = (uint64_t)job->n_begun;
+    r->sampling.stream += job->n_begun > 0;
     r->sink = collect;
     r->arg = &job->choice[job->n_begun];
     int status = (int)tg_generator_add(generator, r, err);

@@ -3,6 +3,7 @@
 #define TG_CLI_JOB_H
 
 #include "cli/request.h"
+#include "cli/session_file.h"
 
 struct tg_job;
 
@@ -25,6 +26,8 @@ typedef struct tg_job {
     size_t n_prompt;
     int32_t *ids; /* [n_ids] */
     size_t n_ids;
+    tg_saved_text before;  /* the text that the prompt goes behind, or none */
+    tg_session_file *file; /* that its text is for; or NULL */
     tg_request request;
     tg_request_room room;
     tg_output *stream; /* where its text goes as it comes; NULL: when it is complete */

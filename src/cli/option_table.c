@@ -80,6 +80,10 @@ const tg_option tg_option_table[] = {
      "guess tokens from what came after the same words before, and verify many at once: the same text, "
      "sooner where it repeats its prompt"},
     {"draft", 0, GEN | CHA, INT(n_draft, "N", 1, 32, "7"), "tokens that --lookup guesses at most"},
+    {"session", 0, GEN, TEXT(session, "FILE"),
+     "save prompt and text with their cache in FILE at the end. If it is there already, a prompt that begins as the saved "
+     "text does is not computed again so far, and an empty prompt goes on where that text ended"},
+    {"append", 0, GEN, FLAG(append), "the prompt is what follows the text of --session"},
     {"each-line", 0, GEN, FLAG(each_line),
      "each line of FILE or stdin is a prompt, text or an object {\"prompt\": ...} with OpenAI's other fields; they are "
      "continued together, and written in order: a line each, with \\n for newlines, or by --jsonl"},

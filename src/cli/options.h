@@ -56,6 +56,8 @@ typedef struct tg_options {
     int n_draft;
     bool each_line;
     int n_best, n_parallel;
+    const char *session;
+    bool append;
     bool seed_given;
     uint64_t seed;
     bool ignore_eos, echo, stats;
