@@ -13,6 +13,7 @@
 #include "cli/input.h"
 #include "cli/prompt.h"
 #include "cli/request.h"
+#include "cli/saved_chat.h"
 #include "cli/signals.h"
 #include "cli/text.h"
 
@@ -29,6 +30,8 @@ typedef struct chat {
     bool strips_space;
 
     /* the last turn */
+    int32_t *ids; /* [n_ids] its prompt and its answer, for /save */
+    size_t n_ids;
     char *answer;
     size_t n_answer, answer_room;
     bool no_memory;
@@ -50,6 +53,16 @@ static void add_end(chat *c)
     c->request.n_stop++;
 }
 
+static int load(chat *c, const char *path, tg_error *err)
+{
+    return tg_saved_chat_load(&c->conversation, c->generator, c->ids, &c->n_ids, &c->request.sampling, path, err);
+}
+
+static int save(chat *c, const char *path, tg_error *err)
+{
+    return tg_saved_chat_save(&c->conversation, c->generator, c->ids, c->n_ids, &c->request.sampling, path, err);
+}
+
 static int prepare(chat *c, tg_error *err)
 {
     enum { CONTEXT = 8192 };
@@ -67,6 +80,10 @@ static int prepare(chat *c, tg_error *err)
         status = tg_request_seed(c->opt, err);
     if (!status)
         status = tg_request_make(&c->request, &c->room, c->opt, err);
+    if (!status && !(c->ids = calloc((size_t)c->n_ctx + 1, sizeof *c->ids)))
+        status = tg_cli_fail_memory(err, ((size_t)c->n_ctx + 1) * sizeof *c->ids, "the tokens of a turn");
+    if (!status && c->opt->session && access(c->opt->session, F_OK) == 0)
+        status = load(c, c->opt->session, err);
     if (status)
         return status;
     c->request.n_top = -1;
@@ -107,6 +124,8 @@ static bool show(void *arg, const tg_piece *piece)
     if (c->n_generated == 0)
         c->prompt_seconds = tg_seconds() - c->begun;
     c->n_generated += piece->id >= 0 && piece->finish != TG_FINISH_END;
+    if (piece->id >= 0 && c->n_ids < (size_t)c->n_ctx)
+        c->ids[c->n_ids++] = piece->id;
     c->finish = piece->finish;
     c->no_memory = !keep(c, piece->text, piece->n_bytes);
     tg_output_text(c->out, piece->text + skip, piece->n_bytes - skip);
@@ -142,6 +161,8 @@ static int answer(chat *c, const int32_t *ids, size_t n_ids, tg_error *err)
 {
     tg_generator_info before, after;
     tg_generator_get_info(c->generator, &before);
+    memcpy(c->ids, ids, n_ids * sizeof *ids);
+    c->n_ids = n_ids;
     c->request.ids = ids;
     c->request.n_ids = n_ids;
     c->request.sink = show;
@@ -234,6 +255,16 @@ static int do_reset(chat *c, const char *rest, tg_error *err)
     return TG_OK;
 }
 
+static int do_save(chat *c, const char *rest, tg_error *err)
+{
+    return *rest ? save(c, rest, err) : tg_cli_fail(err, TG_E_USAGE, "/save needs the name of a file");
+}
+
+static int do_load(chat *c, const char *rest, tg_error *err)
+{
+    return *rest ? load(c, rest, err) : tg_cli_fail(err, TG_E_USAGE, "/load needs the name of a file");
+}
+
 static int do_stats(chat *c, const char *rest, tg_error *err)
 {
     (void)rest;
@@ -249,6 +280,8 @@ static const struct {
     {"/help", "", "this list", do_help},
     {"/system", " [TEXT]", "show the system message, or replace it; the conversation goes on", do_system},
     {"/reset", "", "forget the conversation, all but the system message", do_reset},
+    {"/save", " FILE", "save the conversation with its cache", do_save},
+    {"/load", " FILE", "go on with a saved one instead of this", do_load},
     {"/stats", "", "counts and speeds of the last answer", do_stats},
     {"/exit", "", "end, as Ctrl-D does", NULL},
 };
@@ -358,6 +391,10 @@ int tg_cmd_chat(const tg_options *opt, tg_error *err)
     if (!status) {
         tg_request_tell_seed(opt, &mine);
         status = once ? answer_once(&c, err) : converse(&c, err);
+        if (!status)
+            status = (int)tg_model_check_unchanged(c.model, err);
+        if (!status && opt->session)
+            status = save(&c, opt->session, err);
         status = tg_output_close(&out, status, err);
         tg_engine_tell_clamped(c.session);
     }
@@ -366,5 +403,6 @@ int tg_cmd_chat(const tg_options *opt, tg_error *err)
     tg_session_free(c.session);
     tg_model_free(c.model);
     free(c.answer);
+    free(c.ids);
     return status;
 }

@@ -83,6 +83,8 @@ const tg_option tg_option_table[] = {
     {"session", 0, GEN, TEXT(session, "FILE"),
      "save prompt and text with their cache in FILE at the end. If it is there already, a prompt that begins as the saved "
      "text does is not computed again so far, and an empty prompt goes on where that text ended"},
+    {"session", 0, CHA, TEXT(session, "FILE"),
+     "go on with the conversation saved in FILE, if it is there, and save it there at the end"},
     {"append", 0, GEN, FLAG(append), "the prompt is what follows the text of --session"},
     {"each-line", 0, GEN, FLAG(each_line),
      "each line of FILE or stdin is a prompt, text or an object {\"prompt\": ...} with OpenAI's other fields; they are "

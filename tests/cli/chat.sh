@@ -153,6 +153,30 @@ out_has 'Be brief'
 out_has 'unknown command /stat (did you mean /stats?)'
 out_has '/reset            forget the conversation'
 
+# /save and /load: what was said is in the cache again
+talk -m "$T/plain.gguf" -n 8 --stats <<END
+< >>> 
+> The fox said to the hen\r
+< >>> 
+> /save $T/saved\r
+< >>> 
+> /reset\r
+< >>> 
+> /load $T/none\r
+< >>> 
+> /load $T/saved\r
+< >>> 
+> And then?\r
+< >>> 
+> /save\r
+< >>> 
+> /exit\r
+END
+status 0
+out_has "$((n + 7)) of them in the cache before"
+out_has "none: cannot be opened"
+out_has "/save needs the name of a file"
+
 # a message of many lines: by a backslash, as a block, and pasted
 printf '{%% for m in messages %%}{%% if m.role == "user" %%}{{ raise_exception("[" ~ m.content | replace("\\n", "|") ~ "]") if m.content != "a" }}{%% endif %%}{%% endfor %%}{{ bos_token }}' >"$T/tell.jinja"
 talk -m "$T/plain.gguf" -n 1 --chat-template "$T/tell.jinja" <<'END'
