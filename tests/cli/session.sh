@@ -169,18 +169,21 @@ status 0
 # $T/kept: the old one; $T/new: the one that this run makes of it.
 saves() {
     cp "$T/kept" "$S"
-    "$TINYGPT" generate -q -t 1 -n 1 --temp 0 --session "$S" "Once upon a time" </dev/null >"$T/out" 2>"$T/err"
+    LD_PRELOAD=$preload "$TINYGPT" generate -q -t 1 -n 1 --temp 0 --session "$S" "Once upon a time" </dev/null \
+        >"$T/out" 2>"$T/err"
     echo $? >"$T/rc"
 }
 old_or_new() {
     cmp -s "$S" "$T/kept" || cmp -s "$S" "$T/new" || fail "R35: $1: neither the old session nor the new one"
 }
+preload=
 gen -n 1 --temp 0 --session "$T/kept" "Once"
 saves
 cp "$S" "$T/new"
 shim=$(dirname "$(readlink -f "${BUILD:-build/release}/tinygpt")")/tests/support/syscalls.so
-if [ -f "$shim" ] && ! grep -qa asan_report "$TINYGPT"; then
-    export LD_PRELOAD="$shim" SYSCALLS_UNDER="$T/folder"
+if [ -f "$shim" ]; then
+    preload=$shim
+    export SYSCALLS_UNDER="$T/folder" ASAN_OPTIONS=verify_asan_link_order=0
     SYSCALLS_ONLY=open,openat,write,fallocate,fsync,renameat,unlinkat
     export SYSCALLS_ONLY SYSCALLS_LOG="$T/log"
     saves
@@ -200,7 +203,7 @@ if [ -f "$shim" ] && ! grep -qa asan_report "$TINYGPT"; then
             at=$((at + 1))
         done
     done 2>/dev/null
-    unset LD_PRELOAD SYSCALLS_UNDER SYSCALLS_ONLY
+    unset SYSCALLS_UNDER SYSCALLS_ONLY
 fi
 # at random moments; KILLS is how many
 i=0
