@@ -88,7 +88,7 @@ $(BIN): $(CLI_OBJ) $(LIB)
 # What WITH_CURL=0 makes, from the same objects but a few: for its test.
 NO_CURL := $(BUILD)/tinygpt-no-curl
 $(NO_CURL): $(CLI_OBJ) $(filter-out $(NET_SRC:%.c=$(BUILD)/%.o),$(LIB_OBJ)) $(BUILD)/src/fetch/no_net.o
-	$(LINK) -o $@ $^ $(filter-out -lcurl -lcrypto,$(LIBS))
+	$(LINK) -o $@ $^ $(CLI_LIBS) $(filter-out -lcurl -lcrypto,$(LIBS))
 
 $(LIB): $(LIB_OBJ)
 	@rm -f $@

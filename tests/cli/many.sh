@@ -132,6 +132,7 @@ err_has 'line 2: the prompt has'
 # a program may write a line and wait for its answer
 ok "a conversation by lines" "$PYTHON" - "$TINYGPT" <<'EOF'
 import signal, subprocess, sys
+signal.signal(signal.SIGINT, signal.SIG_DFL)  # a background job ignores it, and so would what it starts
 p = subprocess.Popen([sys.argv[1], "generate", "-q", "--each-line", "--temp", "0", "-n", "5"], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
 seen = set()
 for _ in range(3):

@@ -5,6 +5,7 @@ import os
 import pty
 import re
 import select
+import signal
 import struct
 import subprocess
 import termios
@@ -80,7 +81,9 @@ def run(args, columns=80, rows=24, env=None, watch=None, timeout=60):
     called after every piece of output."""
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
-    process = subprocess.Popen(args, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=theirs, env=env)
+    process = subprocess.Popen(args, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=theirs, env=env,
+                               # a background job ignores Ctrl-C, and so would what it starts
+                               preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
     os.close(theirs)
     screen, end = Screen(columns, rows), time.monotonic() + timeout
     while time.monotonic() < end:

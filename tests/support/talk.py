@@ -6,6 +6,7 @@ import fcntl
 import os
 import pty
 import select
+import signal
 import subprocess
 import sys
 import termios
@@ -21,6 +22,7 @@ def on_own_terminal():
 
 steps = [line.rstrip("\n") for line in sys.stdin]
 ours, theirs = pty.openpty()
+signal.signal(signal.SIGINT, signal.SIG_DFL)  # a background job ignores it, and so would what it starts
 process = subprocess.Popen(sys.argv[1:], stdin=theirs, stdout=theirs, stderr=theirs, preexec_fn=on_own_terminal)
 os.close(theirs)
 seen, at, ended = b"", 0, False
