@@ -1,5 +1,5 @@
 #!/bin/sh
-# Downloads that are killed, and calls of the system that fail (D29, D31).
+# Downloads that are killed, and calls of the system that fail (D29, D31, U29).
 . "$(dirname "$0")/../support/cli.sh"
 need_python
 [ -x "${BUILD:-build/release}/tests/fetch/driver" ] || {

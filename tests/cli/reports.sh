@@ -153,6 +153,67 @@ err ''
 TERM=xterm run generate --temp 0 -n 40 --stats -v "Once upon a time"
 ok "no escape bytes" sh -c "! cat '$T/out' '$T/err' | od -An -tx1 | grep -q ' 1b'"
 
+# U22, U23, U25: heads
+cat >"$T/heads.py" <<'END'
+import json, shutil, struct, subprocess, sys
+
+tinygpt, folder = sys.argv[1:]
+
+
+def logits(model, ids, *options):
+    data = subprocess.run([tinygpt, "logits", "-m", model, "--ids", ",".join(map(str, ids)), "--all", "--format", "npy",
+                           "--precise", *options], stdin=subprocess.DEVNULL, capture_output=True, check=True).stdout
+    return struct.unpack(f"<{len(data[128:]) // 4}f", data[128:])
+
+
+def variant(name, tied, change):
+    """llama-plain with other tensors: {name: (entry, bytes)} goes through `change`."""
+    path = f"{folder}/{name}"
+    shutil.copytree("tests/golden/llama-plain", path)
+    data = open(f"{path}/model.safetensors", "rb").read()
+    (n,) = struct.unpack_from("<Q", data)
+    header = json.loads(data[8:8 + n])
+    tensors = {k: (v, data[8 + n:][slice(*v["data_offsets"])]) for k, v in header.items() if k != "__metadata__"}
+    change(tensors)
+    header, body = {}, b""
+    for k, (entry, part) in tensors.items():
+        header[k] = dict(entry, data_offsets=[len(body), len(body) + len(part)])
+        body += part
+    text = json.dumps(header).encode()
+    open(f"{path}/model.safetensors", "wb").write(struct.pack("<Q", len(text)) + text + body)
+    config = json.load(open(f"{path}/config.json"))
+    json.dump(dict(config, tie_word_embeddings=tied), open(f"{path}/config.json", "w"))
+    return path
+
+
+def redundant(tensors):
+    tensors["lm_head.weight"] = tensors["model.embed_tokens.weight"]
+
+
+ids = [1, 5, 9, 2, 7, 30, 11]
+tied = logits(variant("tied", True, lambda t: t.pop("lm_head.weight")), ids)
+assert tied != logits("tests/golden/llama-plain", ids)
+assert tied == logits(variant("both", True, redundant), ids)
+assert tied == logits(variant("apart", False, redundant), ids)
+
+data = open("tests/golden/ids/66x33.npy", "rb").read()
+start = 10 + struct.unpack_from("<H", data, 8)[0]
+width = 8 if b"i8" in data[:start] else 4
+ids = struct.unpack(f"<66{'q' if width == 8 else 'i'}", data[start:])
+found = logits("tests/golden/llama-8-2", ids, "--kv-type", "f32")
+data = open("tests/golden/llama-8-2/logits.npy", "rb").read()
+start = 10 + struct.unpack_from("<H", data, 8)[0]
+kind = "d" if b"f8" in data[:start] else "f"
+wanted = struct.unpack(f"<{len(found)}{kind}", data[start:])
+most = max(map(abs, wanted))
+assert max(abs(a - b) for a, b in zip(found, wanted)) <= 1e-4 * max(1, most)
+# Heads of 10 numbers are no whole block of q8_0: the rest of it is empty, and nothing has to be refused.
+rounded = logits("tests/golden/llama-8-2", ids, "--kv-type", "q8_0")
+error = max(abs(a - b) for a, b in zip(rounded, wanted))
+assert 0 < error < 0.05 * most, (error, most)
+END
+ok "U22, U23, U25: heads tied, redundant, grouped, and of odd sizes" "$PYTHON" "$T/heads.py" "$TINYGPT" "$T"
+
 # penalties, biases and typicality change the text, and lookup does not
 for more in "--repeat-penalty 1.5" "--frequency-penalty 1" "--logit-bias 428-50"; do
     # shellcheck disable=SC2086
