@@ -206,7 +206,7 @@ clean: ## remove everything that was built
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 16
 	@echo 'variables: MODE (release, debug, asan), CC, CFLAGS, LDFLAGS, BUILD (the folder of a build, say'
-	@echo '           build/clang), PREFIX, DESTDIR'
+	@echo '           build/clang), PREFIX, DESTDIR, WITH_CURL=0, WITH_READLINE=0 (build without)'
 
 FORCE:
 

@@ -109,11 +109,14 @@ void tg_options_help(tg_output *out, const tg_command *command)
         tg_output_print(out, " %s", command->operands);
     tg_output_print(out, "\n\n%s\n", command->summary);
     for (int common = 0; common < 2; common++) {
-        tg_output_print(out, common ? "\ncommon to all commands:\n" : "\noptions:\n");
+        const char *heading = common ? "\ncommon to all commands:\n" : "\noptions:\n";
         for (int i = 0; i < tg_n_options; i++) {
             const tg_option *o = &tg_option_table[i];
-            if (o->commands & command->bit && tg_option_is_common(o) == common)
-                put_option(out, o);
+            if (!(o->commands & command->bit) || tg_option_is_common(o) != common)
+                continue;
+            tg_output_print(out, "%s", heading);
+            heading = "";
+            put_option(out, o);
         }
     }
 }

@@ -69,12 +69,12 @@ const tg_option tg_option_table[] = {
     {"repeat-last-n", 0, GEN | CHA, INT(repeat_last_n, "N", -1, 1048576, "64"),
      "tokens of prompt and text that count as having been there; -1: all, 0: none"},
     {"logit-bias", 0, GEN | CHA, TEXTS(logit_bias, "ID+X"),
-     "add X to the logit of a token, or take it: ID-X; may be repeated"},
+     "add X to the logit of a token, or take it: ID-X"},
     {"seed", 0, GEN | CHA, TG_OPTION_SEED, FIELD(seed), "N", 0, 0, NULL,
      "start of the random draws; the same seed gives the same text"},
     {"ignore-eos", 0, GEN, FLAG(ignore_eos), "go on where the model would end"},
     {"stop", 0, GEN | CHA, TEXTS(stop, "STR"),
-     "end where the text would have STR, and do not write it; may be repeated. The name of a special "
+     "end where the text would have STR, and do not write it. The name of a special "
      "token stands for that token, too"},
     {"lookup", 0, GEN | CHA, FLAG(lookup),
      "guess tokens from what came after the same words before, and verify many at once: the same text, "

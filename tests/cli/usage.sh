@@ -43,6 +43,11 @@ for command in generate tokenize logits inspect bench quantize pull list rm; do
     done
 done
 
+run rm --help
+ok "no heading without options" [ "$(grep -c '^options:' "$T/out")" -eq 0 ]
+run generate --help
+ok "repetition is told once an option" [ "$(grep -c repeated "$T/out")" -eq 2 ] # --logit-bias and --stop
+
 run --version
 status 0
 err ''
