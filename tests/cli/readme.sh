@@ -6,11 +6,12 @@ need_model
 need_python
 need_pull
 
-sed -n -e '/^These run as they stand/,/^These need a model/s/^    //p' \
-    -e '/^## Getting models/,/^`pull` fetches/s/^    //p' -e '/^## Benchmarks/,/^The columns/s/^    //p' README.md | grep . >"$T/examples"
-ok "there are examples" [ "$(wc -l <"$T/examples")" -gt 5 ]
+sed -n -e '/^## First texts/,/^## Chat/s/^    //p' -e '/^## Many prompts/,/^## Exit status/s/^    \([^{]\)/\1/p' \
+    -e '/^## Benchmarks/,/^The columns/s/^    //p' README.md | grep . >"$T/examples"
+ok "there are examples" [ "$(wc -l <"$T/examples")" -gt 30 ]
 ln -s "$(cd "$(dirname "$TINYGPT")" && pwd)/${TINYGPT##*/}" "$T/tinygpt"
-mkdir -p "$T/hub/smollm2" "$T/hub/qwen3"
+ln -s "$PWD/models" "$PWD/tests" "$T"
+mkdir -p "$T/build" "$T/hub/smollm2" "$T/hub/qwen3"
 cp "$MODEL" "$T/hub/smollm2/smollm2-360m-instruct-q8_0.gguf"
 cp "$MODEL" "$T/hub/qwen3/Qwen3-0.6B-Q8_0.gguf"
 "$PYTHON" tests/support/hub_server.py "$T" HuggingFaceTB/SmolLM2-360M-Instruct-GGUF="$T/hub/smollm2" \
