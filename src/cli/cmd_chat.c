@@ -364,15 +364,17 @@ static int converse(chat *c, tg_error *err)
     return status;
 }
 
-static int answer_once(chat *c, tg_error *err)
+static int answer_once(chat *c, const tg_options *given, tg_error *err)
 {
     tg_prompt text;
     c->opt->chomp = true; /* a message that is piped is what it would be when typed */
     int status = tg_prompt_read(&text, c->opt, tg_engine_max_text(c->model, c->opt), err);
     if (!status && text.n == 0)
         status = tg_cli_fail(err, TG_E_USAGE, "the message is empty");
-    if (!status)
+    if (!status) {
+        tg_request_tell_seed(given, c->opt);
         status = turn(c, text.bytes ? text.bytes : "", text.n, err);
+    }
     tg_prompt_free(&text);
     return status;
 }
@@ -389,8 +391,9 @@ int tg_cmd_chat(const tg_options *opt, tg_error *err)
     if (!status)
         status = tg_output_open(&out, NULL, err);
     if (!status) {
-        tg_request_tell_seed(opt, &mine);
-        status = once ? answer_once(&c, err) : converse(&c, err);
+        if (!once)
+            tg_request_tell_seed(opt, &mine);
+        status = once ? answer_once(&c, opt, err) : converse(&c, err);
         if (!status)
             status = (int)tg_model_check_unchanged(c.model, err);
         if (!status && opt->session)

@@ -6,6 +6,7 @@
  * n_ctx - stride tokens where so many are before it. Models that begin a text with a token of their own get it at
  * the head of each window. */
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -134,16 +135,16 @@ static int ascending(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Half the width of what the mean of n values may be off by: its standard error. */
+/* Half the width of what the mean of n values may be off by: its standard error. One value tells none. */
 static double standard_error(double sum, double squares, size_t n)
 {
     double mean = sum / (double)n, variance = squares / (double)n - mean * mean;
-    return n > 1 && variance > 0 ? sqrt(variance / (double)(n - 1)) : 0;
+    return n > 1 ? sqrt(fmax(variance, 0) / (double)(n - 1)) : NAN;
 }
 
 typedef struct result {
     const char *name, *unit;
-    double value;
+    double value; /* not finite where there is none: null, or - */
     int digits;
 } result;
 
@@ -194,12 +195,16 @@ static void put_results(walk *w)
         count += add_kl(w, r + count);
     json_t *root = json_object();
     for (int i = 0; i < count; i++) {
-        json_t *value = r[i].digits ? json_real(r[i].value) : json_integer((json_int_t)r[i].value);
-        if (w->opt->json)
-            json_object_set_new(root, r[i].name, value);
-        else
-            tg_output_print(w->out, "%-14s %.*f%s%s\n", r[i].name, r[i].digits, r[i].value, *r[i].unit ? "  " : "",
-                            r[i].unit);
+        const bool known = isfinite(r[i].value);
+        char text[64] = "-";
+        json_t *value = !known        ? json_null()
+                        : r[i].digits ? json_real(r[i].value)
+                                      : json_integer((json_int_t)r[i].value);
+        if (known)
+            snprintf(text, sizeof text, "%.*f", r[i].digits, r[i].value);
+        json_object_set_new(root, r[i].name, value);
+        if (!w->opt->json)
+            tg_output_print(w->out, "%-14s %s%s%s\n", r[i].name, text, *r[i].unit ? "  " : "", r[i].unit);
     }
     if (w->opt->json) {
         tg_output_json(w->out, root, JSON_INDENT(2) | JSON_REAL_PRECISION(15));

@@ -90,6 +90,8 @@ err "tinygpt: error: $T/strict.gguf: the model's chat template refuses the conve
 run chat -m "$T/plain.gguf" --temp 0
 status 2
 err 'tinygpt: error: the message is empty'
+run chat -m "$T/plain.gguf" # nothing was drawn, so no seed is told
+err 'tinygpt: error: the message is empty'
 run chat -m "$T/plain.gguf" -c 64 "$(cat README.md)"
 status 2
 err_has 'and the context room for 48 beside an answer (-c sets it)'

@@ -160,6 +160,13 @@ run perplexity "Once upon a time" --kl "$T/saved"
 status 2
 err_has 'texts of other lengths'
 
+# one token has no standard error
+run perplexity x
+status 0
+out_has 'nll_error      -  standard error'
+run perplexity --json x
+out_has '"nll_error": null'
+
 run perplexity -f "$T/text" -c 16 --stride 17
 status 2
 err_has 'a window of 16 positions cannot move by 17'
