@@ -75,6 +75,13 @@ char *tg_locate_nearest(const char *typed, bool catalog)
     return copy;
 }
 
+/* OWNER/NAME, as the hub has it, rather than the path of a file. */
+static bool is_like_repo(const char *name)
+{
+    const char *slash = strchr(name, '/');
+    return slash && slash > name && *name != '.' && slash[1] && !strchr(slash + 1, '/') && !strstr(slash, ".gguf");
+}
+
 /* Nothing of that name is here: says so, unless the loader will say it as well. */
 static int check_missing(const char *name, tg_error *err)
 {
@@ -84,6 +91,9 @@ static int check_missing(const char *name, tg_error *err)
     if (nearest)
         status = tg_cli_fail(err, TG_E_IO, "no file and no model '%s' (did you mean %s?)", tg_text_quote(&q, name),
                              nearest);
+    else if (!status && is_like_repo(name))
+        status = tg_cli_fail(err, TG_E_IO, "no file and no model '%s' (hf:%s would be pulled)", tg_text_quote(&q, name),
+                             q.text);
     free(nearest);
     return status;
 }

@@ -80,6 +80,8 @@ done <<END
 gpt2|gpt2 is not on this machine: tinygpt pull gpt2 fetches it (525 MiB, mit)
 gtp2|no file and no model 'gtp2' (did you mean gpt2?)
 owner/tals|no file and no model 'owner/tals' (did you mean owner/tales?)
+some/repository:Q8_0|no file and no model 'some/repository:Q8_0' (hf:some/repository:Q8_0 would be pulled)
+some/file.gguf|some/file.gguf: cannot be opened: No such file or directory
 https://example.org/a.gguf|https://example.org/a.gguf is not on this machine: fetch it first, with tinygpt pull
 ./a.gguf|./a.gguf: cannot be opened: No such file or directory
 /no/such/model|/no/such/model: cannot be opened: No such file or directory
