@@ -23,7 +23,7 @@ static tg_jvalue text_value(tg_jtext text)
 
 static tg_jvalue argument(tg_jinja *j, const tg_jargs *args, size_t i, const char *name)
 {
-    return i < args->at->n ? args->at->v[i] : name ? tg_jdict_get(args->named, tg_jtext_literal(j, name).text)
+    return i < args->at->n ? args->at->v[i] : name ? tg_jdict_get(j, args->named, tg_jtext_literal(j, name).text)
                                                    : (tg_jvalue){0};
 }
 
@@ -119,7 +119,7 @@ tg_jvalue tg_jinja_binary(tg_jinja *j, tg_jtext name, tg_jvalue a, tg_jvalue b)
     if (tg_jtext_is(name, "~"))
         return join_two(j, printed(j, a), printed(j, b));
     if ((ints || texts) && (name.s[0] == '<' || name.s[0] == '>')) {
-        int order = texts ? tg_jtext_compare(a.text, b.text) : a.i < b.i ? -1 : a.i > b.i;
+        int order = texts ? tg_jtext_compare(j, a.text, b.text) : a.i < b.i ? -1 : a.i > b.i;
         return tg_jbool((name.s[0] == '<' ? order < 0 : order > 0) || (name.n == 2 && order == 0));
     }
     if (texts && tg_jtext_is(name, "+"))
@@ -133,7 +133,7 @@ tg_jvalue tg_jinja_member(tg_jinja *j, tg_jvalue of, tg_jtext name)
 {
     if (of.kind == TG_J_UNDEFINED)
         return tg_jinja_unknown(j, "of something undefined, member", name);
-    return of.kind == TG_J_DICT ? tg_jdict_get(of.dict, name) : (tg_jvalue){0};
+    return of.kind == TG_J_DICT ? tg_jdict_get(j, of.dict, name) : (tg_jvalue){0};
 }
 
 /* ---- texts: filters and methods alike ------------------------------------------------------------ */
@@ -241,10 +241,10 @@ static tg_jvalue has_end(tg_jinja *j, tg_jtext text, tg_jvalue what, bool begin)
     else
         tg_jlist_add(j, list, what);
     bool found = false;
-    for (size_t i = 0; i < list->n && !found; i++) {
+    for (size_t i = 0; i < list->n && !found && !j->failed; i++) {
         tg_jtext end = need_text(j, list->v[i]);
         size_t at = begin ? 0 : text.n - end.n;
-        found = end.n <= text.n && tg_jtext_compare(tg_jtext_cut(text, at, at + end.n), end) == 0;
+        found = tg_jinja_work(j, 1) && end.n <= text.n && tg_jtext_compare(j, tg_jtext_cut(text, at, at + end.n), end) == 0;
     }
     return tg_jbool(found);
 }
@@ -326,7 +326,8 @@ static tg_jvalue do_join(tg_jinja *j, tg_jvalue of, const tg_jargs *args)
     tg_jvalue by = argument(j, args, 0, "d");
     tg_jlist *items = tg_jvalue_items(j, of);
     tg_jbuffer out = {0};
-    for (size_t i = 0; i < items->n; i++) {
+    tg_jinja_work(j, items->n);
+    for (size_t i = 0; i < items->n && !j->failed; i++) {
         if (i && by.kind != TG_J_UNDEFINED)
             tg_jbuffer_add(j, &out, need_text(j, by));
         tg_jbuffer_add(j, &out, printed(j, items->v[i]));
@@ -350,6 +351,7 @@ static tg_jvalue do_int(tg_jinja *j, tg_jvalue of, const tg_jargs *args)
     if (of.kind == TG_J_INT || of.kind == TG_J_BOOL)
         return TG_JVALUE(INT, i, of.i);
     tg_jtext text = need_text(j, of);
+    tg_jinja_work(j, text.n);
     for (size_t i = 0; i < text.n; i++) {
         int digit = (text.s[i] & 0xff) - '0';
         if (digit < 0 || digit > 9 || value > INT32_MAX)
@@ -387,7 +389,7 @@ static tg_jvalue do_values(tg_jinja *j, tg_jvalue of, const tg_jargs *args)
 
 static tg_jvalue do_get(tg_jinja *j, tg_jvalue of, const tg_jargs *args)
 {
-    tg_jvalue found = tg_jdict_get(of.dict, need_text(j, argument(j, args, 0, NULL)));
+    tg_jvalue found = tg_jdict_get(j, of.dict, need_text(j, argument(j, args, 0, NULL)));
     tg_jvalue other = argument(j, args, 1, NULL);
     if (found.kind != TG_J_UNDEFINED)
         return found;
@@ -410,7 +412,7 @@ static tg_jvalue choose(tg_jinja *j, tg_jvalue of, const tg_jargs *args, bool me
     rest.n -= n_used;
     if (rest.n)
         rest.v += n_used;
-    for (size_t i = 0; i < items->n && !j->failed; i++) {
+    for (size_t i = 0; i < items->n && tg_jinja_work(j, 4); i++) {
         tg_jvalue item = member ? tg_jinja_member(j, items->v[i], name) : items->v[i];
         bool holds = test.kind == TG_J_UNDEFINED
                          ? tg_jvalue_true(item)
@@ -444,7 +446,7 @@ static tg_jvalue do_rejectattr(tg_jinja *j, tg_jvalue of, const tg_jargs *args)
 static tg_jvalue do_map(tg_jinja *j, tg_jvalue of, const tg_jargs *args)
 {
     tg_jlist *items = items_if_any(j, of), *list = tg_jlist_new(j);
-    tg_jvalue member = tg_jdict_get(args->named, tg_jtext_literal(j, "attribute").text);
+    tg_jvalue member = tg_jdict_get(j, args->named, tg_jtext_literal(j, "attribute").text);
     bool by_name = member.kind != TG_J_UNDEFINED;
     tg_jtext name = need_text(j, by_name ? member : argument(j, args, 0, NULL));
     for (size_t i = 0; i < items->n && !j->failed; i++)
@@ -590,8 +592,11 @@ static tg_jvalue make_range(tg_jinja *j, tg_jvalue of, const tg_jargs *args)
     tg_jlist *list = tg_jlist_new(j);
     if (n == 0 || end[2] == 0)
         return tg_jinja_fail(j, "a range that does not move");
-    for (int64_t i = end[0]; !j->failed && (end[2] > 0 ? i < end[1] : i > end[1]); i += end[2])
+    bool more = true;
+    for (int64_t i = end[0]; more && !j->failed && (end[2] > 0 ? i < end[1] : i > end[1]);) {
         tg_jlist_add(j, list, TG_JVALUE(INT, i, i));
+        more = !__builtin_add_overflow(i, end[2], &i);
+    }
     return TG_JVALUE(LIST, list, list);
 }
 

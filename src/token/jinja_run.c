@@ -16,7 +16,7 @@ static void run(tg_jinja *j, const tg_jnode *node);
 static void bind(tg_jinja *j, tg_jtext name, tg_jvalue value)
 {
     for (size_t i = j->n_bindings; i > 0 && j->bindings[i - 1].depth == j->depth; i--)
-        if (tg_jtext_compare(j->bindings[i - 1].name, name) == 0) {
+        if (tg_jtext_same(j, j->bindings[i - 1].name, name)) {
             j->bindings[i - 1].value = value;
             return;
         }
@@ -38,7 +38,7 @@ static tg_jvalue look_up(tg_jinja *j, tg_jtext name)
 {
     for (size_t i = j->n_bindings; i > 0; i--) {
         const tg_jbinding *b = &j->bindings[i - 1];
-        if ((i > j->frame || b->depth == 0) && tg_jtext_compare(b->name, name) == 0)
+        if (tg_jtext_same(j, b->name, name) && (i > j->frame || b->depth == 0))
             return b->value;
     }
     return tg_jinja_is_function(name) ? TG_JVALUE(MACRO, macro, NULL) : (tg_jvalue){0};
@@ -75,7 +75,7 @@ static tg_jvalue call_macro(tg_jinja *j, const tg_jnode *macro, const tg_jargs *
     j->frame = n_bindings;
     j->depth++;
     for (const tg_jnode *p = macro->d; p && !j->failed; p = p->next, i++) {
-        tg_jvalue value = i < args->at->n ? args->at->v[i] : tg_jdict_get(args->named, p->name);
+        tg_jvalue value = i < args->at->n ? args->at->v[i] : tg_jdict_get(j, args->named, p->name);
         n_known += i >= args->at->n && value.kind != TG_J_UNDEFINED;
         if (value.kind == TG_J_UNDEFINED && p->a)
             value = eval(j, p->a);

@@ -15,12 +15,12 @@ void *tg_jinja_alloc(tg_jinja *j, size_t n, size_t size)
     uint64_t bytes;
     if (j->failed)
         return NULL;
-    if (!tg_mul_u64(n, size, &bytes) || bytes > j->max_bytes - j->n_bytes) {
+    if (!tg_mul_u64(n, size, &bytes) || tg_round_up(bytes, 16) > j->max_bytes - j->n_bytes) {
         tg_jinja_fail(j, "takes more than %" PRIu64 " bytes of memory", j->max_bytes);
         return NULL;
     }
+    bytes = tg_round_up(bytes, 16);
     j->n_bytes += bytes;
-    bytes = (bytes + 15) / 16 * 16;
     if (bytes > j->left) {
         size_t room = bytes > CHUNK ? bytes : CHUNK;
         j->chunk = tg_arena_alloc(j->arena, room, 1, "a chat template", j->err);
@@ -59,10 +59,13 @@ tg_jvalue tg_jinja_unknown(tg_jinja *j, const char *what, tg_jtext name)
     return tg_jinja_fail(j, "%s '%s' is not supported", what, tg_quote(&q, bytes, n));
 }
 
-static bool in_time(tg_jinja *j)
+enum { STEP = 16 };
+
+bool tg_jinja_work(tg_jinja *j, size_t n)
 {
     enum { STEPS_MAX = 10000000 };
-    if (j->steps > STEPS_MAX)
+    j->work += n;
+    if (j->work / STEP > STEPS_MAX)
         tg_jinja_fail(j, "takes more than %d steps", STEPS_MAX);
     return !j->failed;
 }
@@ -72,8 +75,7 @@ bool tg_jinja_enter(tg_jinja *j)
     enum { NESTED_MAX = 128 };
     if (++j->nested > NESTED_MAX)
         tg_jinja_fail(j, "nested more than %d deep", NESTED_MAX);
-    j->steps++;
-    return in_time(j);
+    return tg_jinja_work(j, STEP);
 }
 
 /* Doubles what does not suffice for one more of `size` bytes. */
@@ -133,17 +135,27 @@ bool tg_jtext_is(tg_jtext text, const char *s)
     return i == text.n && !s[i];
 }
 
-int tg_jtext_compare(tg_jtext a, tg_jtext b)
+int tg_jtext_compare(tg_jinja *j, tg_jtext a, tg_jtext b)
 {
-    for (size_t i = 0; i < a.n && i < b.n; i++)
-        if (byte_at(a, i) != byte_at(b, i))
-            return byte_at(a, i) < byte_at(b, i) ? -1 : 1;
+    size_t i = 0;
+    while (i < a.n && i < b.n && byte_at(a, i) == byte_at(b, i))
+        i++;
+    tg_jinja_work(j, i);
+    if (i < a.n && i < b.n)
+        return byte_at(a, i) < byte_at(b, i) ? -1 : 1;
     return a.n < b.n ? -1 : a.n > b.n;
+}
+
+bool tg_jtext_same(tg_jinja *j, tg_jtext a, tg_jtext b)
+{
+    enum { TO_REFUSE = 4 }; /* bytes that are as much work as what differs at once */
+    tg_jinja_work(j, TO_REFUSE);
+    return a.n == b.n && tg_jtext_compare(j, a, b) == 0;
 }
 
 size_t tg_jtext_find(tg_jinja *j, tg_jtext a, tg_jtext b, size_t from)
 {
-    for (size_t same, begin = from; from <= a.n && b.n <= a.n - from && in_time(j); from++) {
+    for (size_t same, begin = from; from <= a.n && b.n <= a.n - from && !j->failed; from++) {
         same = common(a, from, b);
         tg_jinja_work(j, same == b.n ? same + from - begin : same);
         if (same == b.n)
@@ -265,17 +277,17 @@ tg_jdict *tg_jdict_new(tg_jinja *j)
     return dict ? dict : &nothing;
 }
 
-static struct tg_jentry *find(const tg_jdict *dict, tg_jtext key)
+static struct tg_jentry *find(tg_jinja *j, const tg_jdict *dict, tg_jtext key)
 {
     for (size_t i = 0; i < dict->n; i++)
-        if (tg_jtext_compare(dict->v[i].key, key) == 0)
+        if (tg_jtext_same(j, dict->v[i].key, key))
             return &dict->v[i];
     return NULL;
 }
 
 void tg_jdict_set(tg_jinja *j, tg_jdict *dict, tg_jtext key, tg_jvalue value)
 {
-    struct tg_jentry *entry = find(dict, key);
+    struct tg_jentry *entry = find(j, dict, key);
     if (j->failed)
         return;
     if (entry)
@@ -284,9 +296,9 @@ void tg_jdict_set(tg_jinja *j, tg_jdict *dict, tg_jtext key, tg_jvalue value)
         dict->v[dict->n++] = (struct tg_jentry){key, value};
 }
 
-tg_jvalue tg_jdict_get(const tg_jdict *dict, tg_jtext key)
+tg_jvalue tg_jdict_get(tg_jinja *j, const tg_jdict *dict, tg_jtext key)
 {
-    const struct tg_jentry *entry = find(dict, key);
+    const struct tg_jentry *entry = find(j, dict, key);
     return entry ? entry->value : (tg_jvalue){0};
 }
 
@@ -338,20 +350,20 @@ static bool equal_dicts(tg_jinja *j, const tg_jdict *a, const tg_jdict *b)
 {
     bool same = a->n == b->n;
     for (size_t i = 0; same && a != b && i < a->n; i++)
-        same = tg_jvalue_equal(j, a->v[i].value, tg_jdict_get(b, a->v[i].key));
+        same = tg_jvalue_equal(j, a->v[i].value, tg_jdict_get(j, b, a->v[i].key));
     return same;
 }
 
 bool tg_jvalue_equal(tg_jinja *j, tg_jvalue a, tg_jvalue b)
 {
+    if (!tg_jinja_work(j, 1))
+        return false;
     if (is_number(a) && is_number(b))
         return a.i == b.i;
     if (a.kind != b.kind)
         return false;
     if (a.kind == TG_J_TEXT)
-        tg_jinja_work(j, a.text.n);
-    if (a.kind == TG_J_TEXT)
-        return a.text.n == b.text.n && tg_jtext_compare(a.text, b.text) == 0;
+        return tg_jtext_same(j, a.text, b.text);
     if (a.kind == TG_J_MACRO)
         return a.macro == b.macro;
     if (a.kind != TG_J_LIST && a.kind != TG_J_DICT)

@@ -64,7 +64,8 @@ typedef struct tg_jinja {
     tg_arena *arena;
     char *chunk; /* of the arena, with so many bytes left */
     size_t left;
-    uint64_t n_bytes, max_bytes, steps;
+    uint64_t n_bytes, max_bytes;
+    uint64_t work; /* in sixteenths of a step */
     const char *file; /* for messages */
     int line;
     bool failed;
@@ -99,16 +100,15 @@ static inline void tg_jinja_leave(tg_jinja *j)
 {
     j->nested--;
 }
-/* Looking at n bytes is work as well, and not without bound. */
-static inline void tg_jinja_work(tg_jinja *j, size_t n)
-{
-    j->steps += n / 16;
-}
+/* Looking at n bytes is work as well, a sixteenth of a step each, and not without bound: fails, with false, when there
+ * has been too much of it. Whatever walks through something without a step or memory for each item says so here. */
+bool tg_jinja_work(tg_jinja *j, size_t n);
 
 tg_jtext tg_jtext_from(tg_jinja *j, const void *bytes, size_t n, unsigned flag); /* a flag of above, or 0 */
 tg_jvalue tg_jtext_literal(tg_jinja *j, const char *s);
 bool tg_jtext_is(tg_jtext text, const char *s);
-int tg_jtext_compare(tg_jtext a, tg_jtext b); /* by bytes, whatever their flags */
+int tg_jtext_compare(tg_jinja *j, tg_jtext a, tg_jtext b); /* by bytes, whatever their flags */
+bool tg_jtext_same(tg_jinja *j, tg_jtext a, tg_jtext b);
 /* Where b is in a, from `from` on; a.n + 1 when it is not. */
 size_t tg_jtext_find(tg_jinja *j, tg_jtext a, tg_jtext b, size_t from);
 static inline tg_jtext tg_jtext_cut(tg_jtext text, size_t from, size_t to)
@@ -131,7 +131,7 @@ tg_jlist *tg_jlist_new(tg_jinja *j);
 void tg_jlist_add(tg_jinja *j, tg_jlist *list, tg_jvalue value);
 tg_jdict *tg_jdict_new(tg_jinja *j);
 void tg_jdict_set(tg_jinja *j, tg_jdict *dict, tg_jtext key, tg_jvalue value);
-tg_jvalue tg_jdict_get(const tg_jdict *dict, tg_jtext key); /* undefined: not there */
+tg_jvalue tg_jdict_get(tg_jinja *j, const tg_jdict *dict, tg_jtext key); /* undefined: not there */
 tg_jvalue tg_jdict_pair(tg_jinja *j, const struct tg_jentry *entry); /* (key, value) */
 
 bool tg_jvalue_true(tg_jvalue v);

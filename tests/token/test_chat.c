@@ -95,6 +95,12 @@ static void test_cases(void **state)
 
 static const tg_chat_message hello[] = {{"system", "S", 1}, {"user", "Hello", 5}};
 
+#define A_LIST "{% set a = range(90000) | list %}"
+#define A_TEXT                                                                                                          \
+    "{% set ns = namespace(x='0') %}{% for i in range(20) %}{% set ns.x = ns.x ~ ns.x %}{% endfor %}"                  \
+    "{% set b = ns.x ~ '' %}"
+#define ROUNDS "{% for i in range(30000) %}"
+
 /* What templates may not do, and what the message says. */
 static void test_refused(void **state)
 {
@@ -129,6 +135,15 @@ static void test_refused(void **state)
          "nested more than", TG_E_MODEL},
         {"{% set ns = namespace(x='a') %}{% for i in range(19) %}{% set ns.x = ns.x ~ ns.x %}{% endfor %}"
          "{{ (ns.x ~ ns.x).replace(ns.x ~ 'b', '') }}", "takes more than", TG_E_MODEL},
+        /* and what takes few steps, but long ones */
+        {A_LIST "{% set b = range(90000) | list %}" ROUNDS "{{ 'x' if a != b }}{% endfor %}", "steps", TG_E_MODEL},
+        {A_LIST ROUNDS "{{ 'x' if -1 in a }}{% endfor %}", "steps", TG_E_MODEL},
+        {A_LIST ROUNDS "{{ a | select('undefined') | list | length }}{% endfor %}", "steps", TG_E_MODEL},
+        {A_TEXT ROUNDS "{{ 'x' if ns.x < b }}{% endfor %}", "steps", TG_E_MODEL},
+        {A_TEXT ROUNDS "{{ 'x' if b.startswith('0') }}{{ ns.x | int }}{% endfor %}", "steps", TG_E_MODEL},
+        {"{% set ns = namespace(x=['']) %}{% for i in range(17) %}{% set ns.x = ns.x + ns.x %}{% endfor %}" ROUNDS
+         "{{ ns.x | join }}{% endfor %}", "steps", TG_E_MODEL},
+        {"{% set m = 2147483646 * 2147483646 * 2 + 2147483646 * 8 %}{{ range(m, m + 7, 2147483646) | length }}", "", TG_OK},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         rendering r = render(cases[i].template, hello, 2, &(tg_chat_params){0});
