@@ -39,13 +39,15 @@ static bool takes_path(const tg_option *o)
     return IS_AMONG(o->arg, "FILE", "FOLDER", "MODEL");
 }
 
-/* What a shell runs for the names that may stand as an argument of this kind, beside paths; NULL: none. */
+/* What a shell runs for the names that may stand as an argument of this kind, be it beside paths; NULL: none. */
 static const char *names_for(const char *argument)
 {
     if (IS_AMONG(argument, "MODEL", "[MODEL]", "IN OUT", "NAME..."))
         return "tinygpt list 2>/dev/null | sed 1d | cut -d\\  -f1";
     if (IS_AMONG(argument, "WHAT [FILE...]"))
         return "tinygpt list --catalog 2>/dev/null | sed 1d | cut -d\\  -f1";
+    if (IS_AMONG(argument, "TYPE"))
+        return "tinygpt quantize --type help 2>/dev/null | cut -d\\  -f1";
     return NULL;
 }
 
@@ -87,9 +89,9 @@ static void put_bash_argument(tg_output *out, const tg_command *command, const t
     if (o->letter)
         tg_output_print(out, "|%s:-%c", command->name, o->letter);
     if (choices(o, ' ', words, sizeof words))
-        tg_output_print(out, ") words='%s' ;;\n", words);
+        tg_output_print(out, ") words='%s' files= ;;\n", words); /* whatever operands may be */
     else if (names_for(o->arg))
-        tg_output_print(out, ") words=$(%s) files=1 ;;\n", names_for(o->arg));
+        tg_output_print(out, ") words=$(%s) files=%s ;;\n", names_for(o->arg), takes_path(o) ? "1" : "");
     else
         tg_output_print(out, ") %s ;;\n", takes_path(o) ? "return" : "compopt +o default; return");
 }
@@ -136,9 +138,9 @@ static void put_bash(tg_output *out)
 /* ---- zsh --------------------------------------------------------------------------------------
  */
 
-static void put_zsh_names(tg_output *out, const char *command)
+static void put_zsh_names(tg_output *out, const char *command, bool files)
 {
-    tg_output_print(out, ":name:{compadd -- ${(f)\"$(%s)\"}; _files}", command);
+    tg_output_print(out, ":name:{compadd -- ${(f)\"$(%s)\"}%s}", command, files ? "; _files" : "");
 }
 
 static void put_zsh_option(tg_output *out, const tg_option *o)
@@ -156,7 +158,7 @@ static void put_zsh_option(tg_output *out, const tg_option *o)
     if (choices(o, ' ', words, sizeof words))
         tg_output_print(out, ":word:(%s)", words);
     else if (names_for(o->arg))
-        put_zsh_names(out, names_for(o->arg));
+        put_zsh_names(out, names_for(o->arg), takes_path(o));
     else if (o->kind != TG_OPTION_FLAG)
         tg_output_print(out, ":%s:%s", o->arg, takes_path(o) ? "_files" : "");
     tg_output_print(out, "'");
@@ -185,7 +187,7 @@ static void put_zsh(tg_output *out)
             tg_output_print(out, " \\\n        '1:shell:(%s)'", shells);
         } else if (names_for(tg_commands[c].operands)) {
             tg_output_print(out, " \\\n        '*");
-            put_zsh_names(out, names_for(tg_commands[c].operands));
+            put_zsh_names(out, names_for(tg_commands[c].operands), true);
             tg_output_print(out, "'");
         } else if (tg_commands[c].max_operands > 0) {
             tg_output_print(out, " \\\n        '*:argument:_files'");
@@ -208,7 +210,7 @@ static void put_fish_option(tg_output *out, const tg_command *command, const tg_
     if (choices(o, ' ', words, sizeof words))
         tg_output_print(out, " -x -a '%s'", words);
     else if (names_for(o->arg))
-        tg_output_print(out, " -r -a '(%s)'", names_for(o->arg));
+        tg_output_print(out, " -%c -a '(%s)'", takes_path(o) ? 'r' : 'x', names_for(o->arg));
     else if (o->kind != TG_OPTION_FLAG)
         tg_output_print(out, takes_path(o) ? " -r" : " -x");
     tg_output_print(out, " -d '");

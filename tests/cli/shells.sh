@@ -41,6 +41,10 @@ for shell in bash fish; do
     in_$shell generate --kv-type "" >"$T/out"
     [ "$(tr '\n' ' ' <"$T/out")" = "bf16 f16 f32 q4 q8_0 " ] || fail "the types should be offered"
     [ "$(in_$shell pull gpt2-m)" = gpt2-medium ] || fail "names that pull knows should be offered"
+    touch "$T/bin/Q6_file"
+    [ "$(cd "$T/bin" && in_$shell quantize --type Q6)" = Q6_K ] || fail "types of quantize should be offered, and no files"
+    touch "$T/bin/q8_file"
+    [ "$(cd "$T/bin" && in_$shell inspect --kv-type q8)" = q8_0 ] || fail "no files should be offered as types"
     for command in $commands; do
         in_$shell "$command" -- >"$T/out"
         "$TINYGPT" help "$command" | sed -n 's/^  \(-., \|    \)--\([a-z0-9-]*\).*/--\2/p' | sort -u >"$T/options"
