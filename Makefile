@@ -73,7 +73,7 @@ BIN := $(BUILD)/tinygpt
 
 # tinygpt too: the copy at the top may be newer, and come from another build folder.
 .DEFAULT_GOAL := all
-.PHONY: FORCE all tinygpt check check-models check-layers asan bench bench-attention format install \
+.PHONY: FORCE all tinygpt check check-models check-layers asan bench bench-attention format install install-strip \
         uninstall help clean
 .DELETE_ON_ERROR:
 
@@ -186,7 +186,7 @@ INSTALLED := bin/tinygpt lib/libtinygpt.a lib/pkgconfig/tinygpt.pc include/tinyg
 
 install: all ## install under $(DESTDIR)$(PREFIX): program, library, header, manual page, completions, model
 	install -d $(sort $(dir $(INSTALLED:%=$(DESTDIR)$(PREFIX)/%)))
-	install -m 755 tinygpt $(DESTDIR)$(PREFIX)/bin/tinygpt
+	install $(STRIP) -m 755 tinygpt $(DESTDIR)$(PREFIX)/bin/tinygpt
 	install -m 644 $(LIB) $(DESTDIR)$(PREFIX)/lib/libtinygpt.a
 	install -m 644 include/tinygpt/tinygpt.h $(DESTDIR)$(PREFIX)/include/tinygpt/tinygpt.h
 	install -m 644 models/tales.gguf models/README.md $(SHARE)/tinygpt
@@ -195,6 +195,9 @@ install: all ## install under $(DESTDIR)$(PREFIX): program, library, header, man
 	./tinygpt completion bash >$(SHARE)/bash-completion/completions/tinygpt
 	./tinygpt completion zsh >$(SHARE)/zsh/site-functions/_tinygpt
 	./tinygpt completion fish >$(SHARE)/fish/vendor_completions.d/tinygpt.fish
+
+install-strip: ## the same, the program without what debuggers need: a tenth of the size
+	@$(MAKE) --no-print-directory install STRIP=-s
 
 uninstall: ## remove what install put there
 	rm -f $(INSTALLED:%=$(DESTDIR)$(PREFIX)/%)

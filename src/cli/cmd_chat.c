@@ -284,6 +284,7 @@ static const struct {
     {"/load", " FILE", "go on with a saved one instead of this", do_load},
     {"/stats", "", "counts and speeds of the last answer", do_stats},
     {"/exit", "", "end, as Ctrl-D does", NULL},
+    {"/bye", "", "the same", NULL},
 };
 enum { N_COMMANDS = sizeof commands / sizeof commands[0] };
 

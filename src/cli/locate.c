@@ -94,6 +94,9 @@ static int check_missing(const char *name, tg_error *err)
     else if (!status && is_like_repo(name))
         status = tg_cli_fail(err, TG_E_IO, "no file and no model '%s' (hf:%s would be pulled)", tg_text_quote(&q, name),
                              q.text);
+    else if (!status && !strpbrk(name, "/."))
+        status = tg_cli_fail(err, TG_E_IO, "no file and no model '%s' (tinygpt list tells those that are here, "
+                             "and with --catalog those that pull knows)", tg_text_quote(&q, name));
     free(nearest);
     return status;
 }

@@ -79,6 +79,7 @@ while IFS='|' read -r name message; do
 done <<END
 gpt2|gpt2 is not on this machine: tinygpt pull gpt2 fetches it (525 MiB, mit)
 gtp2|no file and no model 'gtp2' (did you mean gpt2?)
+nothing|no file and no model 'nothing' (tinygpt list tells those that are here, and with --catalog those that pull knows)
 owner/tals|no file and no model 'owner/tals' (did you mean owner/tales?)
 some/repository:Q8_0|no file and no model 'some/repository:Q8_0' (hf:some/repository:Q8_0 would be pulled)
 some/file.gguf|some/file.gguf: cannot be opened: No such file or directory
