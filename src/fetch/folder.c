@@ -36,7 +36,7 @@ static bool make_folders(const char *path)
 {
     char *copy = strdup(path);
     bool made = copy != NULL;
-    for (char *s = copy; made && (s = strchr(s + 1, '/'));) {
+    for (char *s = copy; made && *s && (s = strchr(s + 1, '/'));) {
         *s = 0;
         made = mkdir(copy, 0777) == 0 || errno == EEXIST;
         *s = '/';

@@ -166,6 +166,8 @@ def options(new):
     d.hub.repo("owner/name", one)
     d.good(d.pull("owner/name", "--local-dir", here), one["m.gguf"])
     path = d.good(d.pull(d.url["cdn"] + "/plain/m.gguf", "--local-dir", d.home / "there"), one["m.gguf"])
+    d.bad(d.pull("owner/name", "--local-dir", ""), 9)
+    d.bad(d.pull("owner/name", env={"HF_HUB_CACHE": "$NOTHING", "NOTHING": ""}), 9)
     check(path == d.home / "there/m.gguf", f"{path}")
 
     d = new()
