@@ -17,6 +17,7 @@ typedef struct finding {
     tg_error *err;
     tg_cached_model *models;
     size_t n, room;
+    size_t n_sorted; /* of the repository at hand, the models of the snapshots so far are in order up to here */
 } finding;
 
 /* ---- licences ------------------------------------------------------------------------------ */
@@ -80,12 +81,16 @@ static tg_status check_model(finding *f, const tg_cached_model *m)
                                                                        : tg_fail_alloc(f->err, 0, "a list of models");
 }
 
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(((const tg_cached_model *)a)->name, ((const tg_cached_model *)b)->name);
+}
+
+/* Is it among the models of younger snapshots? Within one snapshot no two have one name. */
 static bool is_listed(const finding *f, size_t from, const char *name)
 {
-    for (size_t i = from; i < f->n; i++)
-        if (strcmp(f->models[i].name, name) == 0)
-            return true;
-    return false;
+    const tg_cached_model wanted = {.name = (char *)(uintptr_t)name};
+    return f->n_sorted > from && bsearch(&wanted, f->models + from, f->n_sorted - from, sizeof wanted, by_name);
 }
 
 /* The name of the catalogue for a repository, or a file of it; NULL. */
@@ -154,6 +159,9 @@ static tg_status add_repo(finding *f, const char *repo)
     status = tg_snapshots(&cache, &commits, f->arena, f->err);
     for (size_t i = 0; status == TG_OK && commits[i]; i++) {
         tg_listing l = {.repo = repo};
+        if (f->n > f->n_sorted)
+            qsort(f->models + from, f->n - from, sizeof *f->models, by_name);
+        f->n_sorted = f->n;
         status = tg_snapshot_list(&cache, commits[i], &l, f->arena, f->err);
         if (status == TG_OK)
             status = add_snapshot(f, &cache, &l, from);
@@ -219,11 +227,6 @@ static tg_status add_urls(finding *f, const tg_folder *folder, int depth)
         status = status == TG_E_RESOURCE ? status : TG_OK;
     }
     return status;
-}
-
-static int by_name(const void *a, const void *b)
-{
-    return strcmp(((const tg_cached_model *)a)->name, ((const tg_cached_model *)b)->name);
 }
 
 tg_status tg_cache_list(tg_cached_model **models, size_t *n, tg_error *err)

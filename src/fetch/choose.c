@@ -156,7 +156,16 @@ static tg_status take(choosing *c, size_t file)
 tg_status tg_choose_gguf(const tg_listing *l, size_t file, tg_choice *choice, tg_arena *arena, tg_error *err)
 {
     choosing c;
-    return begin(&c, l, arena, err) ? finish(&c, take(&c, file), choice) : TG_E_RESOURCE;
+    int no, of;
+    if (tg_split_part(l->files[file].path, &no, &of) && of > 1)
+        return begin(&c, l, arena, err) ? finish(&c, take(&c, file), choice) : TG_E_RESOURCE;
+    /* One that has no other parts: the rest, of which a cache may hold any number, is not looked at. */
+    *choice = (tg_choice){.model = file, .n = 1};
+    choice->files = tg_arena_alloc(arena, 1, sizeof *choice->files, "a choice of files", err);
+    if (!choice->files)
+        return TG_E_RESOURCE;
+    choice->files[0] = file;
+    return TG_OK;
 }
 
 /* ---- GGUFs --------------------------------------------------------------------------------- */

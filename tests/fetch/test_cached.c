@@ -8,6 +8,7 @@
 
 #include "base/file.h"
 #include "fetch/hub_cache.h"
+#include "support/clock.h"
 #include "support/failing_malloc.h"
 #include "support/scratch.h"
 
@@ -238,6 +239,28 @@ static void hostile_contents(void **state)
     }
 }
 
+/* A cache may hold any number of files: looking through them takes time in proportion to it, near enough. */
+static void many_files(void **state)
+{
+    (void)state;
+    enum { MANY = 20000 };
+    char name[300];
+    tg_cached_model *m;
+    size_t n;
+    put(NEW, "m.gguf", "a", 9);
+    put(OLD, "m0.gguf", "a", 9);
+    for (int i = 0; i < MANY; i++) {
+        snprintf(name, sizeof name, REPO "/snapshots/" NEW "/m%d.gguf", i);
+        assert_int_equal(symlink("../../blobs/a", scratch_path(name)), 0);
+    }
+    double began = clock_seconds();
+    assert_int_equal(tg_cache_list(&m, &n, NULL), TG_OK);
+    assert_true(clock_seconds() - began < 10);
+    assert_int_equal(n, MANY + 1);
+    tg_cache_free(m, n);
+    assert_int_equal(tg_cache_remove("o/n", NULL, NULL), TG_OK);
+}
+
 static void urls(void **state)
 {
     (void)state;
@@ -328,7 +351,7 @@ int main(void)
         cmocka_unit_test_setup(models_by_their_names, fresh), cmocka_unit_test_setup(folders_of_safetensors, fresh),
         cmocka_unit_test_setup(shared_bytes_stay, fresh),     cmocka_unit_test_setup(hostile_contents, fresh),
         cmocka_unit_test_setup(urls, fresh),                  cmocka_unit_test_setup(no_cache_at_all, fresh),
-        cmocka_unit_test_setup(no_memory, fresh),
+        cmocka_unit_test_setup(many_files, fresh),            cmocka_unit_test_setup(no_memory, fresh),
     };
     return cmocka_run_group_tests(tests, scratch_setup, scratch_teardown);
 }
