@@ -8,15 +8,16 @@
 
 static int remove_one(const char *name, tg_error *err)
 {
-    tg_text_quoted q;
+    tg_text_quoted q, near;
     uint64_t freed;
     char size[TG_TEXT_BYTES];
     int status = (int)tg_cache_remove(name, &freed, err);
     if (!status)
-        tg_say_note("removed %s, %s freed", tg_text_quote(&q, name), tg_text_bytes(size, freed));
+        tg_say_note("removed %s, %s freed", tg_text_quote_name(&q, name), tg_text_bytes(size, freed));
     char *nearest = status == TG_E_IO ? tg_locate_nearest(name, false) : NULL;
     if (nearest && strcmp(nearest, name))
-        tg_cli_fail(err, status, "no model '%s' on this machine (did you mean %s?)", tg_text_quote(&q, name), nearest);
+        tg_cli_fail(err, status, "no model '%s' on this machine (did you mean %s?)", tg_text_quote_name(&q, name),
+                    tg_text_quote(&near, nearest));
     free(nearest);
     return status;
 }

@@ -35,7 +35,7 @@ static int fail_known(const char *name, tg_error *err)
                                name, tg_text_bytes(size, entry.size), entry.license);
     if (!strncmp(name, "https://", 8) || !strncmp(name, "http://", 7))
         return tg_cli_fail(err, TG_E_IO, "%s is not on this machine: fetch it first, with tinygpt pull",
-                           tg_text_quote(&q, name));
+                           tg_text_quote_name(&q, name));
     return TG_OK;
 }
 
@@ -69,6 +69,8 @@ char *tg_locate_nearest(const char *typed, bool catalog)
     for (size_t i = 0; catalog && tg_catalog_get(i, &entry); i++)
         add(&all, entry.name, SIZE_MAX);
     const char *nearest = tg_options_nearest(typed, all.name, all.n);
+    for (int i = 0; i < all.n && !catalog; i++)
+        nearest = strcmp(all.name[i], typed) ? nearest : typed;
     char *copy = nearest ? strdup(nearest) : NULL;
     for (int i = 0; i < all.n; i++)
         tg_free((void *)(uintptr_t)all.name[i]);
@@ -85,12 +87,12 @@ static bool is_like_repo(const char *name)
 /* Nothing of that name is here: says so, unless the loader will say it as well. */
 static int check_missing(const char *name, tg_error *err)
 {
-    tg_text_quoted q;
+    tg_text_quoted q, near;
     int status = fail_known(name, err);
     char *nearest = status ? NULL : tg_locate_nearest(name, true);
     if (nearest)
-        status = tg_cli_fail(err, TG_E_IO, "no file and no model '%s' (did you mean %s?)", tg_text_quote(&q, name),
-                             nearest);
+        status = tg_cli_fail(err, TG_E_IO, "no file and no model '%s' (did you mean %s?)", tg_text_quote_name(&q, name),
+                             tg_text_quote(&near, nearest));
     else if (!status && is_like_repo(name))
         status = tg_cli_fail(err, TG_E_IO, "no file and no model '%s' (hf:%s would be pulled)", tg_text_quote(&q, name),
                              q.text);

@@ -10,7 +10,7 @@
 int tg_locate(char **path, const char *name, tg_error *err);
 
 /* The name nearest to a mistyped one among those of the models on this machine and, if `catalog`, those that
- * pull knows: NULL, or for free. */
+ * pull knows: NULL, or for free. Without `catalog`, a name that is not mistyped is nearest to itself. */
 char *tg_locate_nearest(const char *typed, bool catalog);
 
 #endif

@@ -39,6 +39,17 @@ static bool is_control(const uint8_t *s, size_t len)
     return len == 1 ? s[0] < 0x20 || s[0] == 0x7F : len == 2 && s[0] == 0xC2 && s[1] < 0xA0;
 }
 
+/* What makes the characters around it stand in another order: a name could pass for another. */
+static bool is_bidi(const uint8_t *s, size_t len)
+{
+    if (len == 2)
+        return s[0] == 0xD8 && s[1] == 0x9C; /* U+061C */
+    if (len != 3 || s[0] != 0xE2)
+        return false;
+    return s[1] == 0x80 ? s[2] == 0x8E || s[2] == 0x8F || (s[2] >= 0xAA && s[2] <= 0xAE) /* U+200E, F, 202A to E */
+                        : s[1] == 0x81 && s[2] >= 0xA6 && s[2] <= 0xA9;                  /* U+2066 to U+2069 */
+}
+
 static char short_escape(uint8_t c)
 {
     switch (c) {
@@ -84,7 +95,7 @@ size_t tg_text_render(tg_text_mode mode, const void *bytes, size_t n, char *out)
         uint8_t c = s[i];
         if (!good && mode != TG_TEXT_QUOTED)
             out = put(out, "\xEF\xBF\xBD", 3);
-        else if (!good)
+        else if (!good || (mode == TG_TEXT_QUOTED && is_bidi(s + i, len)))
             out = put_hex(out, s + i, len);
         else if (mode == TG_TEXT_QUOTED && len == 1 && short_escape(c))
             *out++ = '\\', *out++ = short_escape(c);
@@ -102,6 +113,19 @@ const char *tg_text_quote(tg_text_quoted *q, const char *s)
     size_t len = tg_text_render(TG_TEXT_QUOTED, s, cut, q->text);
     snprintf(q->text + len, sizeof q->text - len, "%s", cut < n ? "..." : "");
     return q->text;
+}
+
+const char *tg_text_quote_name(tg_text_quoted *q, const char *name)
+{
+    char shown[202]; /* a byte more than is quoted: what is cut is seen to be */
+    const char *mark = strstr(name, "://"), *host = mark ? mark + 3 : name, *rest = host;
+    if (!mark)
+        return tg_text_quote(q, name);
+    for (size_t n = strcspn(host, "/?#"); n > 0 && rest == host; n--)
+        rest = host[n - 1] == '@' ? host + n : host;
+    snprintf(shown, sizeof shown, "%.*s%.*s", (int)(host - name < 201 ? host - name : 201), name,
+             (int)(strcspn(rest, "?#") < 201 ? strcspn(rest, "?#") : 201), rest);
+    return tg_text_quote(q, shown);
 }
 
 static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};

@@ -10,7 +10,7 @@ typedef enum tg_text_mode {
     TG_TEXT_TERMINAL, /* control bytes but newline and tab as \xNN, bad UTF-8 as U+FFFD */
     TG_TEXT_UTF8,     /* bad UTF-8 as U+FFFD and nothing else: what JSON takes */
     TG_TEXT_QUOTED,   /* one line of a listing: \n, \t, \r, \", \\, other control and bad bytes as
-                         \xNN */
+                         \xNN, and so the controls of the order of characters (U+202E and the like) */
 } tg_text_mode;
 
 enum { TG_TEXT_GROWTH = 4 }; /* bytes out for a byte in, at most */
@@ -38,5 +38,8 @@ typedef struct tg_text_quoted {
 } tg_text_quoted;
 
 const char *tg_text_quote(tg_text_quoted *q, const char *s);
+
+/* The name of a model; of a URL neither the user part nor the query, which may hold secrets. */
+const char *tg_text_quote_name(tg_text_quoted *q, const char *name);
 
 #endif

@@ -119,6 +119,20 @@ run rm nothing/like-it
 status 9
 one_error
 ok "all is there" [ -f "$one" ]
+# D06
+for name in rm 'inspect -m'; do
+    run $name 'http://user:secret@127.0.0.1:1/x?signature'
+    status 9
+    one_error
+    ok "no secret is shown" [ -z "$(grep -e secret -e signature "$T/err")" ]
+done
+# a name that would be obeyed by a terminal, as a suggestion
+ln -s ../../blobs/"$(basename "$(readlink "$one")")" "$(dirname "$one")/$(printf 'b\302\2332J.gguf')"
+run rm ownr/tales:bx2J.gguf
+status 9
+err_has 'b\xC2\x9B2J.gguf'
+rm "$(dirname "$one")"/b*
+
 [ -x "$TINYGPT_NO_CURL" ] && TINYGPT=$TINYGPT_NO_CURL # the other half of this by a program that cannot fetch
 run rm owner/tales:tales.gguf qwen3-0.6b
 status 0

@@ -58,6 +58,9 @@ static void test_controls(void **state)
           "\\xC2\\x9B1m\xC2\xA0");
     CHECK(TG_TEXT_TERMINAL, "a\0b", "a\\x00b");
     check(TG_TEXT_UTF8, "\x1b\r", 2, "\x1b\r");
+    CHECK(TG_TEXT_QUOTED, "a\xE2\x80\xAE\xD8\x9C\xE2\x81\xA9\xE2\x80\x9C",
+          "a\\xE2\\x80\\xAE\\xD8\\x9C\\xE2\\x81\\xA9\xE2\x80\x9C");
+    CHECK(TG_TEXT_TERMINAL, "\xE2\x80\x8F", "\xE2\x80\x8F"); /* texts may need them */
     CHECK(TG_TEXT_QUOTED, "\"\\\n\t\r\x1b\xE5\xAD", "\\\"\\\\\\n\\t\\r\\x1B\\xE5\\xAD");
 }
 
@@ -73,6 +76,27 @@ static void test_quote_is_cut(void **state)
     longest[200] = '\0';
     assert_int_equal(strlen(tg_text_quote(&q, longest)), 200 * 4);
     assert_string_equal(tg_text_quote(&q, "it\n"), "it\\n");
+    assert_int_equal(strlen(tg_text_quote_name(&q, longest)), 200 * 4);
+}
+
+/* D06: of a URL neither the user part nor the query. */
+static void test_names_without_secrets(void **state)
+{
+    (void)state;
+    static const char *const names[][2] = {
+        {"https://u:p@w@h:1/a@b?token#x", "https://h:1/a@b"},
+        {"http://h?u@x", "http://h"},
+        {"http://u@", "http://"},
+        {"http://", "http://"},
+        {"owner/name:file?x", "owner/name:file?x"},
+        {"u@h\n", "u@h\\n"},
+    };
+    tg_text_quoted q;
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        assert_string_equal(tg_text_quote_name(&q, names[i][0]), names[i][1]);
+    char longest[2000] = "http://";
+    memset(longest + 7, 'a', sizeof longest - 8);
+    assert_int_equal(strlen(tg_text_quote_name(&q, longest)), 203);
 }
 
 /* Any bytes become well-formed: rendering what was rendered changes nothing. */
@@ -155,6 +179,7 @@ int main(void)
         cmocka_unit_test(test_maximal_parts),
         cmocka_unit_test(test_controls),
         cmocka_unit_test(test_quote_is_cut),
+        cmocka_unit_test(test_names_without_secrets),
         cmocka_unit_test(test_idempotent),
         cmocka_unit_test(test_bytes),
         cmocka_unit_test(test_fit),
