@@ -162,7 +162,7 @@ tg_status tg_folder_write(const tg_folder *folder, const char *name, const void 
         memcmp(old, bytes, n) == 0)
         return TG_OK;
     tg_newfile f;
-    tg_status status = tg_newfile_create_at(&f, folder->fd, name, ".tmp", 0600, err);
+    tg_status status = tg_newfile_create_at(&f, folder->fd, name, ".tmp", 0666, err);
     if (status == TG_OK)
         status = tg_newfile_write(&f, bytes, n, err);
     return status == TG_OK ? tg_newfile_commit(&f, err) : (tg_newfile_discard(&f), status);

@@ -44,6 +44,8 @@ def chain(new):
     check(len(c.hub.seen()) == requests, "what is there is not asked for")
     path = c.good(c.pull("owner/tales", "--offline"))
     check(len(c.hub.seen()) == requests, "offline")
+    blob, ref = (next(c.cache.glob(p)).stat().st_mode for p in ("*/blobs/*", "*/refs/main"))
+    check(blob == ref, f"whoever may read a blob ({blob:o}) may read the ref ({ref:o})")
     run = c.run("list")
     check(run.status == 0 and "owner/tales" in run.out and str(path) in run.out and "  mit  " in run.out, f"{run}")
     c.good(c.pull("owner/tales:README.md"), CARD)
