@@ -57,7 +57,7 @@ static tg_status remove_url(removal *r, const char *url)
         status = tg_folder_open_for(&folder, &root, place, false, &name, r->err);
     if (status == TG_OK)
         status = tg_url_record_read(&folder, name, &record, &here, r->err);
-    if (here) {
+    if (here && strcmp(record.url, shown) == 0) {
         tg_url_record_name(name, note);
         status = tg_folder_remove(&folder, name, &r->freed, r->err);
         if (status == TG_OK)

@@ -56,7 +56,7 @@ tg_status tg_url_record_read(const tg_folder *folder, const char *name, tg_url_r
                *etag = json_string_value(json_object_get(root, "etag")),
                *digest = json_string_value(json_object_get(root, "sha256"));
     const json_t *size = json_object_get(root, "size");
-    bool good = url && strlen(url) < sizeof record->url && etag && strlen(etag) < sizeof record->etag && digest &&
+    bool good = url && strstr(url, "://") && strlen(url) < sizeof record->url && etag && strlen(etag) < sizeof record->etag && digest &&
                 strlen(digest) == 64 && tg_is_hex(digest, 64) && json_is_integer(size) &&
                 tg_folder_stat(folder, name, &st) && S_ISREG(st.st_mode) && st.st_size == json_integer_value(size);
     if (good) {

@@ -283,6 +283,13 @@ static void urls(void **state)
     tg_free(path);
     assert_null(tg_cache_find("http://h:1/d/half.gguf", NULL));
     assert_int_equal(tg_cache_remove("http://h:1/d/half.gguf", NULL, NULL), TG_E_IO);
+    /* A record that is none leaves the others to be listed; another URL's file is not removed. */
+    scratch_text("cache/tinygpt/h:1/none.gguf", "12345");
+    scratch_text("cache/tinygpt/h:1/.none.gguf.json",
+                 "{\"url\": \"o/n\", \"etag\": \"\", \"size\": 5, \"sha256\": "
+                 "\"0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef\"}");
+    assert_string_equal(names(), "http://h:1/d/m.gguf\n");
+    assert_int_equal(tg_cache_remove("https://h:1/d/m.gguf", NULL, NULL), TG_E_IO);
     uint64_t freed;
     assert_int_equal(tg_cache_remove("http://h:1/d/m.gguf", &freed, NULL), TG_OK);
     assert_true(freed > 5);
