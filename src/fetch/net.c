@@ -26,7 +26,7 @@ static tg_status set_token(tg_net *net, const char *token, tg_error *err)
 {
     static const char front[] = "Authorization: Bearer ";
     for (const char *p = token; *p; p++)
-        if (*p <= ' ' || *p >= 0x7f)
+        if ((unsigned char)*p <= ' ' || (unsigned char)*p >= 0x7f)
             return tg_fail(err, TG_E_USAGE, NULL, "the token holds a blank, a control byte or no ASCII (HF_TOKEN)");
     net->authorization = tg_alloc(sizeof front + strlen(token), 1, "a header line", err);
     if (!net->authorization)

@@ -84,7 +84,7 @@ static void read_etag(const char *value, char etag[128], bool *weak)
         n -= 2;
     }
     for (size_t i = 0; i < n; i++)
-        if (n >= 128 || value[i] <= ' ' || value[i] == '"' || value[i] == 0x7f)
+        if (n >= 128 || (unsigned char)value[i] <= ' ' || value[i] == '"' || (unsigned char)value[i] >= 0x7f)
             n = 0;
     memcpy(etag, value, n);
     etag[n] = '\0';

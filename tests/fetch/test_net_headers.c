@@ -135,6 +135,7 @@ static void etags(void **state)
         const char *value, *etag;
         bool weak;
     } rows[] = {
+        {"\"a\xE9\"", "", false}, /* no ASCII, whether char has a sign or not */
         {"\"abc\"", "abc", false}, {"W/\"abc\"", "abc", true}, {"abc", "abc", false}, {"\"\"", "", false},
         {"\"a b\"", "", false},    {"\"a\"b\"", "", false},    {"\"", "", false},     {"W/", "", true},
     };
