@@ -161,7 +161,8 @@ static int answer(chat *c, const int32_t *ids, size_t n_ids, tg_error *err)
 {
     tg_generator_info before, after;
     tg_generator_get_info(c->generator, &before);
-    memcpy(c->ids, ids, n_ids * sizeof *ids);
+    if (n_ids > 0) /* a template may write nothing */
+        memcpy(c->ids, ids, n_ids * sizeof *ids);
     c->n_ids = n_ids;
     c->request.ids = ids;
     c->request.n_ids = n_ids;
