@@ -318,8 +318,10 @@ tg_status tg_net_fetch(tg_net *net, tg_download *downloads, size_t n, tg_error *
     for (size_t i = 0; i < n && status == TG_OK; i++) {
         if (i == 0 || downloads[i].folder != downloads[i - 1].folder)
             tg_part_sweep(downloads[i].folder);
-        if (downloads[i].file->state == TG_FETCH_CACHED)
+        if (downloads[i].file->state == TG_FETCH_CACHED) {
+            tg_part_clear(downloads[i].folder, downloads[i].target); /* another tool may have brought it since */
             continue;
+        }
         set_up(&set.jobs[set.n], net, &downloads[i], &set);
         jobs[set.n] = &set.jobs[set.n].job;
         set.n++;

@@ -166,6 +166,12 @@ static void drop_record(tg_record *record)
     *record = (tg_record){0};
 }
 
+static void remove_part(int folder, const char *name)
+{
+    remove_record(folder, name);
+    unlinkat(folder, name, 0);
+}
+
 /* Takes over the part of this name if it is the larger one, or removes it if it is of no use. */
 static void consider(tg_part *part, int folder, const char *name, const tg_record *wanted)
 {
@@ -180,15 +186,13 @@ static void consider(tg_part *part, int folder, const char *name, const tg_recor
                      ? strdup(name)
                      : NULL;
     if (!copy) {
-        remove_record(folder, name);
-        unlinkat(folder, name, 0);
+        remove_part(folder, name);
         drop_record(&record);
         close(fd);
         return;
     }
     if (part->file.temporary) { /* a smaller one of the same */
-        remove_record(folder, part->file.temporary);
-        unlinkat(folder, part->file.temporary, 0);
+        remove_part(folder, part->file.temporary);
         close(part->file.fd);
         tg_free(part->file.temporary);
         drop_record(&part->record);
@@ -215,6 +219,21 @@ static void adopt(tg_part *part, int folder, const char *target, const tg_record
     for (struct dirent *e; dir && (e = readdir(dir));)
         if (is_part_of(e->d_name, target))
             consider(part, folder, e->d_name, wanted);
+    if (dir)
+        closedir(dir);
+}
+
+void tg_part_clear(int folder, const char *target)
+{
+    DIR *dir = open_folder(folder);
+    for (struct dirent *e; dir && (e = readdir(dir));) {
+        struct stat st;
+        int fd = is_part_of(e->d_name, target) ? lock_part(folder, e->d_name, &st) : -1;
+        if (fd < 0)
+            continue;
+        remove_part(folder, e->d_name);
+        close(fd);
+    }
     if (dir)
         closedir(dir);
 }

@@ -27,9 +27,12 @@ typedef struct tg_part {
 } tg_part;
 
 /* Adopts the largest part that has the wanted URL and whatever else of it is known on both sides, or else creates
- * an empty one. Parts of this target that are of something else are removed unless somebody writes them. TG_E_IO when the target is there and no regular file, or cannot be replaced without
- * `replace`. */
+ * an empty one. Parts of this target that are of something else are removed unless somebody writes them. TG_E_IO when
+ * the target is there and no regular file. */
 tg_status tg_part_open(tg_part *part, int folder, const char *target, const tg_record *wanted, tg_error *err);
+
+/* Removes parts of a target that is there already, unless somebody writes them. */
+void tg_part_clear(int folder, const char *target);
 
 /* Removes records whose part is gone: a run that had just completed it was killed. */
 void tg_part_sweep(int folder);

@@ -128,6 +128,24 @@ static void in_use(void **state)
     assert_int_equal(n_files(""), 1);
 }
 
+/* What another tool has brought since needs no part; one that is written stays, and so do those of other files. */
+static void no_more_needed(void **state)
+{
+    (void)state;
+    clear();
+    const tg_record record = of("e", "", 10);
+    leave(&record);
+    tg_part_clear(folder, "other");
+    assert_int_equal(n_files(".part"), 2);
+    tg_part part;
+    assert_int_equal(tg_part_open(&part, folder, "m", &record, NULL), TG_OK);
+    tg_part_clear(folder, "m");
+    assert_int_equal(n_files(".part"), 2);
+    tg_part_keep(&part);
+    tg_part_clear(folder, "m");
+    assert_int_equal(n_files(".part"), 0);
+}
+
 static void foreign_files(void **state)
 {
     (void)state;
@@ -250,6 +268,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(goes_on),       cmocka_unit_test(other_versions),  cmocka_unit_test(in_use),
         cmocka_unit_test(foreign_files), cmocka_unit_test(hostile_records), cmocka_unit_test(records_anew),
+        cmocka_unit_test(no_more_needed),
     };
     return cmocka_run_group_tests(tests, scratch_setup, scratch_teardown);
 }
