@@ -1,6 +1,7 @@
 /* cmd_quantize.c - a model written anew in other number formats. */
 #include <inttypes.h>
 #include <string.h>
+#include <strings.h>
 
 #include "cli/locate.h"
 #include "cli/options.h"
@@ -41,6 +42,15 @@ static void say_result(const char *out, const tg_quantize_result *r)
                 8 * (double)r->out_bytes / (double)(r->n_params ? r->n_params : 1), r->n_quantized, r->n_tensors, rest);
 }
 
+static bool is_type(const char *type)
+{
+    const char *name;
+    for (int i = 0; (name = tg_quantize_type(i, NULL)); i++)
+        if (!strcasecmp(name, type))
+            return true;
+    return false;
+}
+
 int tg_cmd_quantize(const tg_options *opt, tg_error *err)
 {
     tg_progress progress = {0};
@@ -52,8 +62,9 @@ int tg_cmd_quantize(const tg_options *opt, tg_error *err)
     if (!opt->type)
         return tg_cli_fail(err, TG_E_USAGE, "no type: give one with --type (--type help lists them)");
     const char *out = opt->operands[1];
-    char *in;
-    int status = tg_locate(&in, opt->operands[0], err);
+    char *in = NULL;
+    /* A type that is none is told by tg_quantize, before a model is fetched in vain. */
+    int status = is_type(opt->type) ? tg_locate(&in, opt->operands[0], err) : TG_OK;
     if (status)
         return status;
     tg_quantize_params params = {
@@ -64,7 +75,7 @@ int tg_cmd_quantize(const tg_options *opt, tg_error *err)
         .arg = &progress,
     };
     tg_signals_hold(true);
-    status = (int)tg_quantize(in, out, &params, &result, err);
+    status = (int)tg_quantize(in ? in : opt->operands[0], out, &params, &result, err);
     tg_signals_hold(false);
     tg_progress_clear(&progress);
     if (!status)

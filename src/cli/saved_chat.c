@@ -50,6 +50,10 @@ static bool is_conversation(const json_t *list)
     json_array_foreach(list, i, message)
         if (json_array_size(message) != 2 || !role_of(message, i) || !json_is_string(json_array_get(message, 1)))
             return false;
+    /* A system's message has no NUL: none can be typed. */
+    const json_t *first = json_array_get(json_array_get(list, 0), 1);
+    if (json_string_length(first) != strlen(first ? json_string_value(first) : "") && !strcmp(role_of(json_array_get(list, 0), 0), "system"))
+        return false;
     return json_is_array(list);
 }
 
