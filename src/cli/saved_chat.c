@@ -43,17 +43,22 @@ static const char *role_of(const json_t *message, size_t i)
     return NULL;
 }
 
+/* Whose content is a text; a system's has no NUL, as none can be typed. */
+static bool is_message(const json_t *message, size_t i)
+{
+    const char *role = role_of(message, i);
+    const json_t *content = json_array_get(message, 1);
+    return json_array_size(message) == 2 && role && json_is_string(content) &&
+           (strcmp(role, "system") != 0 || strlen(json_string_value(content)) == json_string_length(content));
+}
+
 static bool is_conversation(const json_t *list)
 {
     size_t i;
     const json_t *message;
     json_array_foreach(list, i, message)
-        if (json_array_size(message) != 2 || !role_of(message, i) || !json_is_string(json_array_get(message, 1)))
+        if (!is_message(message, i))
             return false;
-    /* A system's message has no NUL: none can be typed. */
-    const json_t *first = json_array_get(json_array_get(list, 0), 1);
-    if (json_string_length(first) != strlen(first ? json_string_value(first) : "") && !strcmp(role_of(json_array_get(list, 0), 0), "system"))
-        return false;
     return json_is_array(list);
 }
 
