@@ -129,7 +129,7 @@ static int encode_pair(const scoring *s, text prompt, text continuation, pair *i
         item->logprobs = malloc((item->n + 1) * sizeof *item->logprobs);
         if (!item->ids || !item->logprobs)
             status = tg_cli_fail_memory(err, item->n * sizeof *item->logprobs, "the tokens of a text");
-        else
+        else if (n_both > 0)
             memcpy(item->ids + head, both, n_both * sizeof *both);
         if (!status && head)
             item->ids[0] = first;
