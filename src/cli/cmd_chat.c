@@ -32,8 +32,7 @@ typedef struct chat {
     /* the last turn */
     int32_t *ids; /* [n_ids] its prompt and its answer, for /save */
     size_t n_ids;
-    char *answer;
-    size_t n_answer, answer_room;
+    tg_bytes answer;
     bool no_memory;
     size_t n_prompt, n_reused;
     int n_generated;
@@ -100,34 +99,18 @@ static bool stopped(const chat *c)
     return c->out->error || c->no_memory || tg_signals_caught();
 }
 
-static bool keep(chat *c, const char *bytes, size_t n)
-{
-    if (c->n_answer + n > c->answer_room) {
-        size_t room = 2 * (c->n_answer + n) + 1024;
-        char *more = realloc(c->answer, room);
-        if (!more)
-            return false;
-        c->answer = more;
-        c->answer_room = room;
-    }
-    if (n)
-        memcpy(c->answer + c->n_answer, bytes, n);
-    c->n_answer += n;
-    return true;
-}
-
 static bool show(void *arg, const tg_piece *piece)
 {
     chat *c = arg;
     /* The space that a vocabulary of words with spaces begins every text with is no part of it. */
-    size_t skip = c->n_answer == 0 && c->strips_space && piece->n_bytes && piece->text[0] == ' ';
+    size_t skip = c->answer.n == 0 && c->strips_space && piece->n_bytes && piece->text[0] == ' ';
     if (c->n_generated == 0)
         c->prompt_seconds = tg_seconds() - c->begun;
     c->n_generated += piece->id >= 0 && piece->finish != TG_FINISH_END;
     if (piece->id >= 0 && c->n_ids < (size_t)c->n_ctx)
         c->ids[c->n_ids++] = piece->id;
     c->finish = piece->finish;
-    c->no_memory = !keep(c, piece->text, piece->n_bytes);
+    c->no_memory = !tg_bytes_append(&c->answer, piece->text, piece->n_bytes);
     tg_output_text(c->out, piece->text + skip, piece->n_bytes - skip);
     tg_output_flush(c->out);
     return !stopped(c);
@@ -154,7 +137,7 @@ static int generate(chat *c, tg_error *err)
     tg_generator_cancel(c->generator);
     tg_output_text_end(c->out);
     tg_output_flush(c->out);
-    return status || !c->no_memory ? status : tg_cli_fail_memory(err, c->n_answer, "the answer");
+    return status || !c->no_memory ? status : tg_cli_fail_memory(err, c->answer.n, "the answer");
 }
 
 static int answer(chat *c, const int32_t *ids, size_t n_ids, tg_error *err)
@@ -170,7 +153,7 @@ static int answer(chat *c, const int32_t *ids, size_t n_ids, tg_error *err)
     c->request.arg = c;
     c->request.sampling.stream++;
     c->n_prompt = n_ids;
-    c->n_answer = 0;
+    c->answer.n = 0;
     c->n_generated = 0;
     c->finish = TG_FINISH_NONE;
     c->begun = tg_seconds();
@@ -223,7 +206,7 @@ static int turn(chat *c, const char *text, size_t n, tg_error *err)
     if (!status)
         status = answer(c, ids, n_ids, err);
     tg_free(ids);
-    if (status || c->n_answer == 0) {
+    if (status || c->answer.n == 0) {
         tg_conversation_drop_last(&c->conversation);
         return status;
     }
@@ -231,7 +214,7 @@ static int turn(chat *c, const char *text, size_t n, tg_error *err)
         tg_say_warning("context full: the answer ends here (-c sets its size, now %d)", c->n_ctx);
     if (c->opt->stats)
         tell_stats(c);
-    return tg_conversation_add(&c->conversation, "assistant", c->answer, c->n_answer, err);
+    return tg_conversation_add(&c->conversation, "assistant", c->answer.bytes, c->answer.n, err);
 }
 
 /* ---- commands ----------------------------------------------------------------------------------- */
@@ -342,14 +325,14 @@ static int converse(chat *c, tg_error *err)
             status = (int)err->status;
         if (kind == TG_INPUT_FAILED || kind == TG_INPUT_END)
             break;
-        if (kind == TG_INPUT_CLEARED || input.n == 0)
+        if (kind == TG_INPUT_CLEARED || input.message.n == 0)
             continue;
-        if (input.text[0] == '/') {
-            if (!command(c, input.text, err))
+        if (input.message.bytes[0] == '/') {
+            if (!command(c, input.message.bytes, err))
                 break;
             continue;
         }
-        status = turn(c, input.text, input.n, err);
+        status = turn(c, input.message.bytes, input.message.n, err);
         if (tg_signals_caught() == SIGINT)
             tg_signals_forget();
         else if (tg_signals_caught())
@@ -407,7 +390,7 @@ int tg_cmd_chat(const tg_options *opt, tg_error *err)
     tg_generator_free(c.generator);
     tg_session_free(c.session);
     tg_model_free(c.model);
-    free(c.answer);
+    free(c.answer.bytes);
     free(c.ids);
     return status;
 }

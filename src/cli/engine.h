@@ -3,6 +3,7 @@
 #define TG_CLI_ENGINE_H
 
 #include "cli/options.h"
+#include "cli/prompt.h"
 
 /* Loads what -m names, else TINYGPT_MODEL, else the model that comes with the program. An operand
  * of `inspect` is passed as `path`; NULL elsewhere. */
@@ -13,8 +14,7 @@ int tg_engine_load(tg_model **model, const char *path, const tg_options *opt, un
 int tg_engine_tokens(int32_t **ids, size_t *n, const tg_model *model, const tg_options *opt, const char *text,
                      size_t n_bytes, tg_error *err);
 /* The same of the text that the options tell of, which `prompt`, when not NULL, receives (tg_prompt_free). */
-struct tg_prompt;
-int tg_engine_encode(int32_t **ids, size_t *n, struct tg_prompt *prompt, const tg_model *model,
+int tg_engine_encode(int32_t **ids, size_t *n, tg_prompt *prompt, const tg_model *model,
                      const tg_options *opt, size_t max_bytes, tg_error *err);
 
 /* Bytes above which no text can fit the context that the options allow. */

@@ -3,6 +3,7 @@
 #define TG_CLI_INPUT_H
 
 #include "cli/terminal.h"
+#include "cli/text.h"
 
 typedef enum tg_input_kind {
     TG_INPUT_MESSAGE,
@@ -13,8 +14,7 @@ typedef enum tg_input_kind {
 } tg_input_kind;
 
 typedef struct tg_input {
-    char *text; /* the message, terminated */
-    size_t n, text_room;
+    tg_bytes message;
     char *bytes; /* read and not given out yet */
     size_t n_bytes, room;
     bool ended;

@@ -24,7 +24,7 @@ void tg_job_free(tg_job *job)
     if (!job)
         return;
     for (int i = 0; job->choice && i < job->opt.n_best; i++) {
-        free(job->choice[i].text);
+        free(job->choice[i].text.bytes);
         json_decref(job->choice[i].scores);
     }
     free(job->choice);
@@ -143,7 +143,7 @@ static void finish_scores(tg_choice *c)
 {
     for (size_t i = json_array_size(c->scores); i-- > 0;) {
         json_t *score = json_array_get(c->scores, i);
-        if (c->finish == TG_FINISH_STOP && json_integer_value(json_object_get(score, "at")) >= (json_int_t)c->n)
+        if (c->finish == TG_FINISH_STOP && json_integer_value(json_object_get(score, "at")) >= (json_int_t)c->text.n)
             json_array_remove(c->scores, i);
         else
             json_object_del(score, "at");
@@ -152,20 +152,10 @@ static void finish_scores(tg_choice *c)
 
 static bool append(tg_choice *c, const char *bytes, size_t n)
 {
-    if (c->n + n > c->room) {
-        size_t room = 2 * (c->n + n);
-        char *text = realloc(c->text, room);
-        if (!text) {
-            tg_cli_fail_memory(&c->job->failure, room, "a text");
-            return false;
-        }
-        c->text = text;
-        c->room = room;
-    }
-    if (n)
-        memcpy(c->text + c->n, bytes, n);
-    c->n += n;
-    return true;
+    if (tg_bytes_append(&c->text, bytes, n))
+        return true;
+    tg_cli_fail_memory(&c->job->failure, c->text.n + n, "a text");
+    return false;
 }
 
 static bool collect(void *arg, const tg_piece *piece)
@@ -225,14 +215,14 @@ static json_t *choice_json(const tg_job *job, int i)
 {
     const tg_choice *c = &job->choice[i];
     const bool ended = c->finish == TG_FINISH_END || c->finish == TG_FINISH_STOP;
-    char *text = malloc(job->n_prompt + c->n + 1);
+    char *text = malloc(job->n_prompt + c->text.n + 1);
     if (!text)
         return NULL;
     if (job->n_prompt)
         memcpy(text, job->prompt, job->n_prompt);
-    if (c->n)
-        memcpy(text + job->n_prompt, c->text, c->n);
-    json_t *value = json_pack("{s:i, s:o, s:s, s:o}", "index", i, "text", tg_output_json_text(text, job->n_prompt + c->n),
+    if (c->text.n)
+        memcpy(text + job->n_prompt, c->text.bytes, c->text.n);
+    json_t *value = json_pack("{s:i, s:o, s:s, s:o}", "index", i, "text", tg_output_json_text(text, job->n_prompt + c->text.n),
                               "finish_reason", ended ? "stop" : "length", "logprobs",
                               c->scores ? json_pack("{s:O}", "content", c->scores) : json_null());
     free(text);
@@ -321,7 +311,7 @@ void tg_job_write(const tg_job *job, tg_output *out)
     else
         for (int i = 0; i < job->opt.n_best && !job->stream; i++) {
             write_escaped(out, job->prompt, job->n_prompt);
-            write_escaped(out, job->choice[i].text, job->choice[i].n);
+            write_escaped(out, job->choice[i].text.bytes, job->choice[i].text.n);
             tg_output_text(out, "\n", 1);
         }
     tg_output_flush(out);

@@ -4,13 +4,13 @@
 
 #include "cli/request.h"
 #include "cli/session_file.h"
+#include "cli/text.h"
 
 struct tg_job;
 
 typedef struct tg_choice {
     struct tg_job *job;
-    char *text; /* [n], but what was written as it came */
-    size_t n, room;
+    tg_bytes text; /* but what was written as it came */
     json_t *scores; /* an array, an object for each token; NULL: not asked for */
     int n_tokens, n_pieces;
     tg_finish finish;

@@ -17,27 +17,16 @@ static bool stdin_is_pipe(void)
     return fstat(STDIN_FILENO, &st) == 0 && S_ISFIFO(st.st_mode);
 }
 
-/* One byte more than n is always there, for a NUL. */
 static bool append(tg_prompt *prompt, const char *bytes, size_t n, size_t max_bytes, tg_error *err)
 {
     if (n > max_bytes - prompt->n) {
         tg_cli_fail(err, TG_E_USAGE, "the text is too long (allowed %zu bytes)", max_bytes);
         return false;
     }
-    if (prompt->n + n + 1 > prompt->room) {
-        size_t room =
-            prompt->room + n + 1 > 2 * prompt->room ? prompt->room + n + 1 : 2 * prompt->room;
-        char *more = realloc(prompt->bytes, room);
-        if (!more) {
-            tg_cli_fail_memory(err, room, "the text");
-            return false;
-        }
-        prompt->bytes = more;
-        prompt->room = room;
-    }
-    memcpy(prompt->bytes + prompt->n, bytes, n);
-    prompt->n += n;
-    return true;
+    if (tg_bytes_append(prompt, bytes, n))
+        return true;
+    tg_cli_fail_memory(err, prompt->n + n, "the text");
+    return false;
 }
 
 static int append_fd(tg_prompt *prompt, int fd, const char *name, size_t max_bytes, tg_error *err)

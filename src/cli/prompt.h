@@ -3,12 +3,9 @@
 #define TG_CLI_PROMPT_H
 
 #include "cli/options.h"
+#include "cli/text.h"
 
-typedef struct tg_prompt {
-    char *bytes; /* n of them, any values; free with tg_prompt_free */
-    size_t n;
-    size_t room;
-} tg_prompt;
+typedef tg_bytes tg_prompt; /* free with tg_prompt_free */
 
 /* Is there one source, and one only, apart from what stdin may add? TG_E_USAGE if not. */
 int tg_prompt_check(const tg_options *opt, tg_error *err);

@@ -3,7 +3,25 @@
 
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+
+bool tg_bytes_append(tg_bytes *to, const void *bytes, size_t n)
+{
+    size_t need = to->n + n + 1;
+    if (need > to->room) {
+        char *more = realloc(to->bytes, 2 * need);
+        if (!more)
+            return false;
+        to->bytes = more;
+        to->room = 2 * need;
+    }
+    if (n > 0)
+        memcpy(to->bytes + to->n, bytes, n);
+    to->n += n;
+    to->bytes[to->n] = '\0';
+    return true;
+}
 
 /* The length of the character at s, or, when it is ill-formed, of the maximal part to replace by
  * one U+FFFD. n > 0. */

@@ -6,6 +6,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* Bytes that grow; zeroed before use. */
+typedef struct tg_bytes {
+    char *bytes; /* n of them, any values, and a NUL behind; NULL until the first; free() */
+    size_t n, room;
+} tg_bytes;
+
+/* False, with nothing changed, when there is no memory. */
+bool tg_bytes_append(tg_bytes *to, const void *bytes, size_t n);
+
 typedef enum tg_text_mode {
     TG_TEXT_TERMINAL, /* control bytes but newline and tab as \xNN, bad UTF-8 as U+FFFD */
     TG_TEXT_UTF8,     /* bad UTF-8 as U+FFFD and nothing else: what JSON takes */
