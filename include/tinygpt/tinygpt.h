@@ -222,6 +222,7 @@ void tg_session_memory(const tg_model *model, const tg_session_params *params, u
 
 typedef struct tg_session_info {
     int n_threads, n_ctx, n_ctx_seq, n_batch, n_seq_max;
+    int n_block;            /* positions by which sequences take room in the cache */
     uint64_t kv_bytes, scratch_bytes;
     uint64_t n_saturated;   /* values beyond the range of a narrow cache type, clamped so far */
     const char *isa;        /* the kernels' instruction-set level */

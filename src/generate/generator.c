@@ -14,10 +14,7 @@
 #include "generate/lookup.h"
 #include "generate/stop.h"
 
-enum {
-    BLOCK = 64,      /* positions by which sequences take room in the cache */
-    SHARE_LEAST = 16 /* tokens that are worth a fork, which may copy a block */
-};
+enum { SHARE_LEAST = 16 }; /* tokens that are worth a fork, which may copy a block */
 
 typedef enum slot_state {
     IDLE,    /* no text; its sequence, if there is one, is what the last text left */
@@ -195,29 +192,29 @@ static int need(const tg_generator *g, const slot *s)
     return more < 0 || more > g->n_ctx_seq - s->n_prompt ? g->n_ctx_seq : s->n_prompt + more;
 }
 
-static int in_blocks(int n)
+static int in_blocks(const tg_generator *g, int n)
 {
-    return (n + BLOCK - 1) / BLOCK * BLOCK;
+    return (n + g->info.n_block - 1) / g->info.n_block * g->info.n_block;
 }
 
 /* Is there room for a text beside those that are active? Idle caches give way, but for the first `most` positions
  * of `from`, with which it begins. */
 static bool make_room(tg_generator *g, const slot *text, slot *from, int most)
 {
-    int left = g->info.n_ctx - in_blocks(need(g, text));
+    int left = g->info.n_ctx - in_blocks(g, need(g, text));
     for (int i = 0; i < g->info.n_seq_max; i++)
-        left -= g->slot[i].state == ACTIVE ? in_blocks(need(g, &g->slot[i])) : 0;
+        left -= g->slot[i].state == ACTIVE ? in_blocks(g, need(g, &g->slot[i])) : 0;
     if (left < 0)
         return false;
     for (int i = 0; i < g->info.n_seq_max; i++) {
         slot *s = &g->slot[i];
-        int idle = s->state == ACTIVE || s == from ? 0 : in_blocks(n_cached(g, s));
+        int idle = s->state == ACTIVE || s == from ? 0 : in_blocks(g, n_cached(g, s));
         if (idle > left)
             forget(g, s);
         else
             left -= idle;
     }
-    if (from != text && from->state == IDLE && in_blocks(n_cached(g, from)) > left)
+    if (from != text && from->state == IDLE && in_blocks(g, n_cached(g, from)) > left)
         tg_seq_truncate(g->session, from->seq, most, NULL);
     return true;
 }

@@ -215,6 +215,7 @@ void tg_session_get_info(const tg_session *s, tg_session_info *info)
         .n_ctx_seq = s->params.n_ctx_seq,
         .n_batch = s->params.n_batch,
         .n_seq_max = s->params.n_seq_max,
+        .n_block = TG_KV_BLOCK,
         .kv_bytes = s->kv.k_bytes + s->kv.v_bytes,
         .scratch_bytes = s->arena_bytes + (size_t)s->params.n_threads * worker_bytes(s->w, &s->params),
         .n_saturated = atomic_load(&s->forward.n_clamped),
