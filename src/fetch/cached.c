@@ -267,22 +267,11 @@ void tg_cache_free(tg_cached_model *models, size_t n)
 
 static tg_status find_url(const finding *f, const tg_name *name, char **path)
 {
-    const char *place, *shown, *last;
-    tg_folder root, folder = TG_FOLDER_NONE;
-    tg_url_record record;
-    bool here;
-    tg_status status = tg_url_place(name->url, &place, &shown, f->arena, f->err);
-    if (status != TG_OK)
-        return status;
-    status = tg_folder_root(&root, f->set.url_cache, false, f->err);
-    if (status == TG_OK)
-        status = tg_folder_open_for(&folder, &root, place, false, &last, f->err);
-    if (status == TG_OK)
-        status = tg_url_record_read(&folder, last, &record, &here, f->err);
-    if (status == TG_OK && here && strcmp(record.url, shown) == 0)
-        status = (*path = tg_path_join(folder.path, last, f->err)) ? TG_OK : TG_E_RESOURCE;
-    tg_folder_close(&folder);
-    tg_folder_close(&root);
+    tg_url_copy copy;
+    tg_status status = tg_url_open(&copy, name->url, f->set.url_cache, false, false, f->arena, f->err);
+    if (status == TG_OK && copy.here)
+        status = (*path = tg_path_join(copy.folder.path, copy.name, f->err)) ? TG_OK : TG_E_RESOURCE;
+    tg_url_close(&copy);
     return status;
 }
 

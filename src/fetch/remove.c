@@ -44,30 +44,19 @@ static void prune(const tg_folder *root, const char *path)
 
 static tg_status remove_url(removal *r, const char *url)
 {
-    const char *place, *shown, *name;
-    tg_folder root, folder = TG_FOLDER_NONE;
-    tg_url_record record;
+    tg_url_copy copy;
     char note[256];
-    bool here = false;
-    tg_status status = tg_url_place(url, &place, &shown, r->arena, r->err);
-    if (status != TG_OK)
-        return status;
-    status = tg_folder_root(&root, r->set.url_cache, false, r->err);
-    if (status == TG_OK)
-        status = tg_folder_open_for(&folder, &root, place, false, &name, r->err);
-    if (status == TG_OK)
-        status = tg_url_record_read(&folder, name, &record, &here, r->err);
-    if (here && strcmp(record.url, shown) == 0) {
-        tg_url_record_name(name, note);
-        status = tg_folder_remove(&folder, name, &r->freed, r->err);
+    tg_status status = tg_url_open(&copy, url, r->set.url_cache, false, false, r->arena, r->err);
+    if (copy.here) {
+        tg_url_record_name(copy.name, note);
+        status = tg_folder_remove(&copy.folder, copy.name, &r->freed, r->err);
         if (status == TG_OK)
-            status = tg_folder_remove(&folder, note, &r->freed, r->err);
-        prune(&root, place);
-    } else if (status != TG_E_RESOURCE) {
-        status = none(shown, r->err);
+            status = tg_folder_remove(&copy.folder, note, &r->freed, r->err);
+        prune(&copy.root, copy.place);
+    } else if (status != TG_E_RESOURCE && status != TG_E_USAGE) {
+        status = none(copy.shown, r->err);
     }
-    tg_folder_close(&folder);
-    tg_folder_close(&root);
+    tg_url_close(&copy);
     return status;
 }
 

@@ -11,7 +11,8 @@
 
 enum { RECORD_MAX_BYTES = 1 << 14, HOST_MAX = 255 };
 
-tg_status tg_url_place(const char *url, const char **place, const char **shown, tg_arena *arena, tg_error *err)
+/* The place of a URL's file in the cache, and the URL as it may be shown. */
+static tg_status place_of(const char *url, const char **place, const char **shown, tg_arena *arena, tg_error *err)
 {
     const char *host = strstr(url, "://") + 3;
     size_t n_scheme = (size_t)(host - url), n_host = strcspn(host, "/?");
@@ -86,4 +87,28 @@ tg_status tg_url_record_write(const tg_folder *folder, const char *name, const t
     free(text);
     json_decref(root);
     return status;
+}
+
+tg_status tg_url_open(tg_url_copy *copy, const char *url, const char *root, bool flat, bool create, tg_arena *arena,
+                      tg_error *err)
+{
+    *copy = (tg_url_copy){.root = TG_FOLDER_NONE, .folder = TG_FOLDER_NONE};
+    tg_status status = place_of(url, &copy->place, &copy->shown, arena, err);
+    if (status != TG_OK)
+        return status;
+    copy->name = strrchr(copy->place, '/') + 1;
+    copy->place = flat ? copy->name : copy->place;
+    status = tg_folder_root(&copy->root, root, create, err);
+    if (status == TG_OK)
+        status = tg_folder_open_for(&copy->folder, &copy->root, copy->place, create, &copy->name, err);
+    if (status == TG_OK)
+        status = tg_url_record_read(&copy->folder, copy->name, &copy->record, &copy->here, err);
+    copy->here = copy->here && strcmp(copy->record.url, copy->shown) == 0;
+    return status;
+}
+
+void tg_url_close(tg_url_copy *copy)
+{
+    tg_folder_close(&copy->folder);
+    tg_folder_close(&copy->root);
 }
