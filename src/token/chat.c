@@ -61,13 +61,11 @@ tg_status tg_chat_find(const tg_container *c, char **text, tg_error *err)
 {
     const char *found;
     size_t n;
-    tg_error unheard;
     *text = NULL;
     if (tg_container_get_kind(c) != TG_CONTAINER_GGUF)
         return find_in_folder(c, text, err);
-    return tg_meta_string(c, "tokenizer.chat_template", &found, &n, &unheard) == TG_META_FOUND
-               ? copy_text(text, found, n, err)
-               : TG_OK;
+    tg_meta there = tg_meta_string(c, "tokenizer.chat_template", &found, &n, err);
+    return there == TG_META_FOUND ? copy_text(text, found, n, err) : there == TG_META_BAD ? TG_E_MODEL : TG_OK;
 }
 
 /* ---- rendering ---------------------------------------------------------------------------------- */
