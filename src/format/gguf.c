@@ -11,7 +11,6 @@
 #include "format/reader.h"
 
 #include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 enum {
@@ -71,10 +70,10 @@ static tg_status out_of_range(reader *r, const char *what, uint64_t found, const
 
 static tg_status past_end(reader *r, const char *what, uint64_t found, uint64_t at)
 {
-    char allowed[96];
-    snprintf(allowed, sizeof allowed, "at most the %" PRIu64 " bytes that are left",
-             tg_cursor_left(&r->in));
-    return out_of_range(r, what, found, allowed, at);
+    return tg_fail(r->err, TG_E_MODEL, r->c->path,
+                   "%s %" PRIu64 "%s%s: %s (found %" PRIu64 ", allowed at most the %" PRIu64
+                   " bytes that are left, byte offset %" PRIu64 "; an incomplete download?)",
+                   r->part, r->number, *r->label ? ", " : "", r->label, what, found, tg_cursor_left(&r->in), at);
 }
 
 static void begin(reader *r, const char *part, uint64_t index, uint64_t n)

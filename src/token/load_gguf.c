@@ -172,11 +172,11 @@ static tg_status load_tokens(tg_tokenizer *t, const tg_container *c, const kind 
         return err->status;
     if (typed == TG_META_FOUND && types.n != tokens.n)
         return tg_fail(err, TG_E_MODEL, t->file,
-                       "%s has another length than the tokens (%" PRIu64 " and %" PRIu64 ")",
+                       "%s has another length than the tokens (found %" PRIu64 ", allowed %" PRIu64 ")",
                        types_key, types.n, tokens.n);
     if (scored == TG_META_FOUND && scores.n != tokens.n)
         return tg_fail(err, TG_E_MODEL, t->file,
-                       "%s has another length than the tokens (%" PRIu64 " and %" PRIu64 ")",
+                       "%s has another length than the tokens (found %" PRIu64 ", allowed %" PRIu64 ")",
                        scores_key, scores.n, tokens.n);
 
     if (!k->pre && (typed != TG_META_FOUND || scored != TG_META_FOUND))

@@ -259,10 +259,10 @@ static void m52_lengths(void **state)
     refused(s, "tokenizer.ggml.tokens is missing");
     s = plain();
     s.n_types = 8;
-    refused(s, "token_type has another length than the tokens (8 and 9)");
+    refused(s, "token_type has another length than the tokens (found 8, allowed 9)");
     s = plain();
     s.n_scores = 10;
-    refused(s, "scores has another length than the tokens (10 and 9)");
+    refused(s, "scores has another length than the tokens (found 10, allowed 9)");
     s = plain();
     s.tokens[0] = NULL;
     s.types[0] = 0;
