@@ -284,7 +284,7 @@ const float *tg_load_rope_list(tg_loader *l, const char *key, int n)
     for (int i = 0; !list && i < 2; i++)
         list = json_object_get(json_object_get(tg_container_config(l->c), groups[i]), key);
     if (json_array_size(list) != (size_t)n) {
-        tg_fail(l->err, TG_E_MODEL, tg_container_path(l->c), "%s of the rotation (found %zu numbers, wanted %d)", key,
+        tg_fail(l->err, TG_E_MODEL, tg_container_meta_path(l->c), "%s of the rotation (found %zu numbers, wanted %d)", key,
                 json_array_size(list), n);
         return NULL;
     }
@@ -292,6 +292,16 @@ const float *tg_load_rope_list(tg_loader *l, const char *key, int n)
     for (int i = 0; v && i < n; i++)
         v[i] = (float)json_number_value(json_array_get(list, (size_t)i));
     return v;
+}
+
+/* What would be passed over in silence. */
+static void refuse_factors(tg_loader *l, tg_role role)
+{
+    const tg_tensor *t = tg_load_find(l, role, 0, 0, ".weight", false);
+    tg_quoted q;
+    if (t)
+        tg_fail(l->err, TG_E_MODEL, t->file, "factors of rotation are not supported in this architecture (found %s)",
+                tg_quote_str(&q, t->name));
 }
 
 static void load_rope_factors(tg_loader *l)
@@ -304,6 +314,9 @@ static void load_rope_factors(tg_loader *l)
         const bool hf = l->kind == TG_CONTAINER_HF;
         f->few = hf ? tg_load_rope_list(l, "short_factor", n) : vector(l, TG_ROLE_ROPE_SHORT, 0, ".weight", n, true);
         f->many = hf ? tg_load_rope_list(l, "long_factor", n) : vector(l, TG_ROLE_ROPE_LONG, 0, ".weight", n, true);
+    } else {
+        refuse_factors(l, TG_ROLE_ROPE_SHORT);
+        refuse_factors(l, TG_ROLE_ROPE_LONG);
     }
     check_finite(l, f->all, n, "rotary factor", 0.0f);
     check_finite(l, f->few, n, "rotary factor", 0.0f);
