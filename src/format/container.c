@@ -343,6 +343,11 @@ const char *tg_container_path(const tg_container *c)
     return c->path;
 }
 
+const char *tg_container_meta_path(const tg_container *c)
+{
+    return c->meta_path;
+}
+
 const char *tg_container_format(const tg_container *c)
 {
     return c->format;

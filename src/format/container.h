@@ -41,6 +41,7 @@ void tg_container_release(const tg_container *c, const void *data, size_t n_byte
 
 tg_container_kind tg_container_get_kind(const tg_container *c);
 const char *tg_container_path(const tg_container *c);   /* as the user gave it */
+const char *tg_container_meta_path(const tg_container *c); /* where metadata stands: the GGUF, or config.json */
 /* TG_E_IO if a mapped file of weights was overwritten in place since it was opened. */
 tg_status tg_container_check_unchanged(const tg_container *c, tg_error *err);
 const char *tg_container_format(const tg_container *c); /* "GGUF v3", "safetensors" */

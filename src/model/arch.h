@@ -139,7 +139,7 @@ const char *tg_arch_role_name(const tg_arch *arch, tg_container_kind kind, tg_ro
 /* "gpt2, llama" into text[n] */
 void tg_arch_list(tg_container_kind kind, char *text, size_t n);
 
-/* Finds the architecture and reads its configuration, all but n_vocab. *name is what the file says,
+/* Finds the architecture and reads its configuration; n_vocab is 0 where the file does not say it. *name is what the file says,
  * borrowed from the container; it is set even when the architecture is not supported. */
 tg_status tg_config_load(const tg_container *c, const tg_arch **arch, const char **name, tg_config *config,
                          tg_error *err);

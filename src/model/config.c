@@ -91,7 +91,7 @@ bool tg_read_real(tg_config_reader *r, const char *key, bool required, double *o
     tg_meta found = tg_meta_real(r->c, name, &value, r->err);
     /* it becomes a float: neither 0 nor infinite there */
     if (found == TG_META_FOUND && !((float)value > 0.0f && isfinite((float)value))) {
-        tg_fail(r->err, TG_E_MODEL, tg_container_path(r->c), "%s (found %g, allowed: above 0)", name, value);
+        tg_fail(r->err, TG_E_MODEL, tg_container_meta_path(r->c), "%s (found %g, allowed: above 0)", name, value);
         return false;
     }
     if (found == TG_META_FOUND)
@@ -127,7 +127,7 @@ bool tg_read_choice(tg_config_reader *r, const char *key, bool required, const c
         snprintf(list + used, sizeof list - used, "%s%s", i ? ", " : "", names[i]);
     }
     tg_quoted q;
-    tg_fail(r->err, TG_E_MODEL, tg_container_path(r->c), "%s is not supported (found \"%s\", allowed: %s)",
+    tg_fail(r->err, TG_E_MODEL, tg_container_meta_path(r->c), "%s is not supported (found \"%s\", allowed: %s)",
             name, tg_quote(&q, value, n_bytes), list);
     return false;
 }
@@ -167,7 +167,7 @@ bool tg_refuse(tg_config_reader *r, const char *format, ...)
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
-    tg_fail(r->err, TG_E_MODEL, tg_container_path(r->c), "%s", text);
+    tg_fail(r->err, TG_E_MODEL, tg_container_meta_path(r->c), "%s", text);
     return false;
 }
 
@@ -258,7 +258,7 @@ static bool read_common(tg_config_reader *r, tg_config *c)
     double eps = c->norm_eps != 0 ? (double)c->norm_eps : 1e-5;
     bool tied = c->tied == TG_TIED;
     int v_dim = 0, method = 0;
-    if (!read_ints(r, c) || !read_act(r, c) ||
+    if (!read_ints(r, c) || !tg_read_int(r, "vocab_size", false, 1, TG_MAX_VOCAB, &c->n_vocab) || !read_act(r, c) ||
         (eps_key && !tg_read_real(r, eps_key, rms && c->norm_eps == 0, &eps)))
         return false;
     c->norm_eps = (float)eps;
@@ -271,8 +271,7 @@ static bool read_common(tg_config_reader *r, tg_config *c)
                tg_refuse(r, "value heads of another size are not supported (found %d, allowed %d)", v_dim, k_dim);
     }
     static const char *const methods[] = {"mxfp4"};
-    if (!tg_read_int(r, "vocab_size", false, 1, TG_MAX_VOCAB, &c->n_vocab) ||
-        !tg_read_bool(r, "tie_word_embeddings", &tied) ||
+    if (!tg_read_bool(r, "tie_word_embeddings", &tied) ||
         !tg_read_choice(r, "quantization_config.quant_method", false, methods, 1, &method))
         return false;
     c->tied = tied ? TG_TIED : c->tied == TG_TIED ? TG_UNTIED : c->tied;
@@ -325,7 +324,7 @@ static bool read_all(tg_config_reader *r, tg_config *c)
     if (!read_common(r, c))
         return false;
     if (r->missing[0]) {
-        tg_fail(r->err, TG_E_MODEL, tg_container_path(r->c), "required keys missing: %s", r->missing);
+        tg_fail(r->err, TG_E_MODEL, tg_container_meta_path(r->c), "required keys missing: %s", r->missing);
         return false;
     }
     if (c->head_dim == 0 && c->n_embd % c->n_head != 0)
@@ -349,7 +348,7 @@ tg_status tg_config_load(const tg_container *c, const tg_arch **arch, const char
 {
     tg_container_kind kind = tg_container_get_kind(c);
     const char *key = kind == TG_CONTAINER_GGUF ? "general.architecture" : "model_type";
-    const char *path = tg_container_path(c);
+    const char *path = tg_container_meta_path(c);
     size_t n_bytes;
     *arch = NULL;
     *name = "";
@@ -359,7 +358,7 @@ tg_status tg_config_load(const tg_container *c, const tg_arch **arch, const char
         return TG_E_MODEL;
     if (found == TG_META_ABSENT)
         return tg_fail(err, TG_E_MODEL, path, "required key missing: %s", key);
-    *arch = tg_arch_find(kind, *name);
+    *arch = strlen(*name) == n_bytes ? tg_arch_find(kind, *name) : NULL;
     if (!*arch) {
         char list[400];
         tg_arch_list(kind, list, sizeof list);

@@ -48,7 +48,7 @@ typedef struct tg_weights {
     size_t interleaved_bytes; /* that this takes, or would take */
 } tg_weights;
 
-/* Fills *w, whose arch and config (all but n_vocab) are set. Matrices stay in the container's mapping;
+/* Fills *w, whose arch and config are set; n_vocab may be 0. Matrices stay in the container's mapping;
  * what must be laid anew (vectors in float32, Conv1D matrices) goes to the arena. */
 tg_status tg_weights_load(tg_weights *w, const tg_container *c, tg_arena *arena, tg_error *err);
 

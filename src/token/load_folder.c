@@ -67,27 +67,27 @@ static tg_status find_named(folder *f, const char *key, int32_t *id)
                               key, tg_quote_str(&q, text));
 }
 
-/* An id, or a list of them; the first becomes *id, unless it is set or NULL. */
-static tg_status take_ids(folder *f, const json_t *root, const char *key, bool ends, int32_t *id)
+/* An id of the file at `path`, or a list of them; the first becomes *id, unless it is set. */
+static tg_status take_ids(folder *f, const json_t *root, const char *path, const char *key, bool ends, int32_t *id)
 {
     const json_t *value = json_object_get(root, key);
     if (!value || json_is_null(value))
         return TG_OK;
+    f->t->file = path;
     size_t n = json_is_array(value) ? json_array_size(value) : 1;
     for (size_t i = 0; i < n; i++) {
         const json_t *item = json_is_array(value) ? json_array_get(value, i) : value;
         int32_t checked;
         if (!json_is_integer(item))
-            return tg_fail(f->err, TG_E_MODEL, f->path,
-                           "%s has the wrong type (found %s, allowed integer)", key,
-                           tg_json_type_name(item));
+            return tg_json_wrong_type(item, key, "integer", path, f->err);
         tg_status status = tg_build_id(f->t, key, json_integer_value(item), &checked, f->err);
         if (status != TG_OK)
             return status;
         f->t->vocab.tokens[checked].is_eog |= ends;
-        if (id && *id < 0)
+        if (*id < 0)
             *id = checked;
     }
+    f->t->file = f->path;
     return TG_OK;
 }
 
@@ -95,6 +95,8 @@ static tg_status load_ids(folder *f)
 {
     char *path = NULL;
     json_t *generation;
+    const json_t *config = tg_container_config(f->c);
+    const char *config_path = tg_container_meta_path(f->c);
     tg_tokenizer *t = f->t;
     tg_status status = load_sidecar(f, "generation_config.json", &generation, &path);
     if (status == TG_OK)
@@ -102,11 +104,11 @@ static tg_status load_ids(folder *f)
     if (status == TG_OK)
         status = find_named(f, "eos_token", &t->eos);
     if (status == TG_OK)
-        status = take_ids(f, tg_container_config(f->c), "bos_token_id", false, &t->bos);
+        status = take_ids(f, config, config_path, "bos_token_id", false, &t->bos);
     if (status == TG_OK)
-        status = take_ids(f, tg_container_config(f->c), "eos_token_id", true, &t->eos);
+        status = take_ids(f, config, config_path, "eos_token_id", true, &t->eos);
     if (status == TG_OK)
-        status = take_ids(f, generation, "eos_token_id", true, &t->eos);
+        status = take_ids(f, generation, path, "eos_token_id", true, &t->eos);
     if (status == TG_OK && t->eos >= 0)
         t->vocab.tokens[t->eos].is_eog = true;
     json_decref(generation);
