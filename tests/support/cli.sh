@@ -18,7 +18,7 @@ PYTHON=${PYTHON:-python3}
 TINYGPT_NO_CURL=${TINYGPT_NO_CURL:-build/release/tinygpt-no-curl}
 unset TINYGPT_MODEL OMP_NUM_THREADS HF_HUB_CACHE HF_ENDPOINT HF_TOKEN HF_TOKEN_PATH HF_HUB_OFFLINE
 T=$(mktemp -d) || exit 1
-export HF_HOME="$T/hf" XDG_CACHE_HOME="$T/cache"
+export HF_HOME="$T/hf" XDG_CACHE_HOME="$T/cache" PYTHONDONTWRITEBYTECODE=1
 trap 'rm -rf "$T"' EXIT
 failures=$T/failures
 : >"$failures"
