@@ -159,7 +159,8 @@ tg_json_walk tg_json_walk_start(const void *bytes, tg_json_range range, const ch
 
 tg_status tg_json_walk_end(tg_json_walk *w)
 {
-    if (!w->failed && peek(w) != 0)
+    peek(w);
+    if (!w->failed && w->at < w->n) /* a NUL as well */
         fail(w, "text after the value");
     free(w->room[0]);
     free(w->room[1]);
