@@ -129,7 +129,7 @@ static tg_status check_metadata(reader *r, json_t *metadata)
 static tg_status check_cover(reader *r, size_t first)
 {
     size_t n = r->c->n_tensors - first;
-    const tg_tensor **sorted = tg_tensors_by_data(r->c->tensors + first, n, r->err);
+    const tg_tensor **sorted = tg_tensors_by_data(n ? r->c->tensors + first : NULL, n, r->err);
     if (!sorted)
         return TG_E_RESOURCE;
     tg_status status = TG_OK;

@@ -15,7 +15,8 @@ static tg_status copy_text(char **out, const char *s, size_t n, tg_error *err)
     *out = tg_alloc(n + 1, 1, "a chat template", err);
     if (!*out)
         return TG_E_RESOURCE;
-    memcpy(*out, s, n);
+    if (n)
+        memcpy(*out, s, n);
     return TG_OK;
 }
 

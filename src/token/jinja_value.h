@@ -113,7 +113,7 @@ bool tg_jtext_same(tg_jinja *j, tg_jtext a, tg_jtext b);
 size_t tg_jtext_find(tg_jinja *j, tg_jtext a, tg_jtext b, size_t from);
 static inline tg_jtext tg_jtext_cut(tg_jtext text, size_t from, size_t to)
 {
-    return (tg_jtext){text.s + from, to - from};
+    return (tg_jtext){from ? text.s + from : text.s, to - from}; /* of no text there is no pointer */
 }
 /* Without white space, or without characters of `set` unless that is NULL, on either side. */
 tg_jtext tg_jtext_strip(tg_jinja *j, tg_jtext text, bool left, bool right, const tg_jtext *set);
