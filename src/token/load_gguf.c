@@ -156,10 +156,20 @@ static tg_status apply_type(tg_tokenizer *t, const kind *k, int32_t id, int64_t 
     }
 }
 
+static const char tokens_key[] = "tokenizer.ggml.tokens";
+
+/* Ids that there can be: room for a vocabulary of the largest model is not needed where the file has few. */
+static int most_ids(const tg_container *c, int n_vocab)
+{
+    tg_meta_array tokens = {0};
+    tg_error unheard;
+    tg_meta_get_array(c, tokens_key, TG_ELEM_STRING, &tokens, &unheard);
+    return tokens.n < (uint64_t)n_vocab ? (int)tokens.n : n_vocab;
+}
+
 static tg_status load_tokens(tg_tokenizer *t, const tg_container *c, const kind *k, tg_error *err)
 {
-    static const char tokens_key[] = "tokenizer.ggml.tokens",
-                      scores_key[] = "tokenizer.ggml.scores",
+    static const char scores_key[] = "tokenizer.ggml.scores",
                       types_key[] = "tokenizer.ggml.token_type";
     tg_meta_array tokens = {0}, types = {0}, scores = {0};
     tg_status status = need(tg_meta_get_array(c, tokens_key, TG_ELEM_STRING, &tokens, err), t->file,
@@ -280,7 +290,7 @@ tg_status tg_load_gguf(tg_tokenizer **tokenizer, const tg_container *c, int n_vo
     tg_status status = check_kind(c, &k, err);
     if (status != TG_OK)
         return status;
-    tg_tokenizer *t = tg_build_start(tg_container_path(c), n_vocab, err);
+    tg_tokenizer *t = tg_build_start(tg_container_path(c), most_ids(c, n_vocab), err);
     if (!t)
         return TG_E_RESOURCE;
     if (k.pre) {
