@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "cli/engine.h"
+#include "cli/given_json.h"
 #include "cli/lines.h"
 #include "cli/signals.h"
 
@@ -67,7 +68,7 @@ static int parse_line(const scoring *s, const char *line, size_t n, text *prompt
     if (!s->opt->jsonl)
         return TG_OK;
     json_error_t why;
-    *root = json_loadb(line, n, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &why);
+    *root = tg_given_json(line, n, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &why);
     if (!*root)
         return tg_cli_fail(err, TG_E_USAGE, "%s, line %" PRId64 ": no JSON object (%s)", s->lines.name.text, s->line,
                            why.text);

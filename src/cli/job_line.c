@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/given_json.h"
+
 /* What OpenAI's interface calls a field, and the options that a line may set. */
 static const struct field {
     const char *name, *option;
@@ -113,7 +115,7 @@ static int prepare_json(tg_job *job, const char *line, size_t n, tg_error *err)
     const char *name;
     json_t *value;
     int status = TG_OK;
-    job->line = json_loadb(line, n, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &where);
+    job->line = tg_given_json(line, n, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &where);
     const json_t *prompt = json_object_get(job->line, "prompt"), *biases = json_object_get(job->line, "logit_bias");
     if (!json_is_object(job->line))
         return tg_cli_fail(err, TG_E_USAGE, "no JSON object: %s", job->line ? "another value" : where.text);
@@ -142,7 +144,8 @@ static int prepare_text(tg_job *job, const char *line, size_t n, tg_error *err)
 /* Is it an object with a prompt? */
 static bool is_object(const char *line, size_t n)
 {
-    json_t *value = n > 0 && line[0] == '{' ? json_loadb(line, n, JSON_ALLOW_NUL, NULL) : NULL;
+    json_error_t unheard;
+    json_t *value = n > 0 && line[0] == '{' ? tg_given_json(line, n, JSON_ALLOW_NUL, &unheard) : NULL;
     bool is = json_is_string(json_object_get(value, "prompt"));
     json_decref(value);
     return is;

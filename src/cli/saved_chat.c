@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/given_json.h"
 #include "cli/text.h"
 
 static json_t *messages_json(const tg_conversation *c)
@@ -84,7 +85,8 @@ int tg_saved_chat_load(tg_conversation *c, tg_generator *generator, int32_t *ids
     if (status)
         return status;
     const tg_saved_text *text = tg_saved_get_text(saved);
-    json_t *list = json_loadb(text->note, text->n_note, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, NULL);
+    json_error_t unheard;
+    json_t *list = tg_given_json(text->note, text->n_note, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &unheard);
     if (!is_conversation(list))
         status = tg_cli_fail(err, TG_E_SESSION, "%s: a text, and no conversation", tg_text_quote(&q, path));
     if (!status)

@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "cli/given_json.h"
 #include "cli/text.h"
 
 enum { HEADER_MAX = 1 << 20 };
@@ -100,7 +101,8 @@ static int read_header(tg_saved_logits *saved, uint64_t file_bytes, tg_error *er
     if (!text)
         return tg_cli_fail_memory(err, (size_t)n + 1, "a header");
     bool whole = read_at(saved->fd, text, n, 8);
-    json_t *root = whole ? json_loadb(text, (size_t)n, JSON_REJECT_DUPLICATES, NULL) : NULL;
+    json_error_t unheard;
+    json_t *root = whole ? tg_given_json(text, (size_t)n, JSON_REJECT_DUPLICATES, &unheard) : NULL;
     free(text);
     if (!whole)
         return unreadable(saved, err);
