@@ -30,13 +30,17 @@ OPT_debug   := -O0 -g -DTG_DEBUG
 OPT_asan    := -O1 -g -DTG_DEBUG -fsanitize=address,undefined -fno-sanitize-recover=all \
                -fno-omit-frame-pointer
 LINK_asan   := -fsanitize=address,undefined
+# clang's libFuzzer, see `make fuzz`.
+OPT_fuzz    := -O2 -g -DTG_DEBUG -DTG_FUZZ -fsanitize=fuzzer-no-link,address,undefined \
+               -fno-sanitize-recover=all -fno-omit-frame-pointer
+LINK_fuzz   := $(OPT_fuzz)
 ifeq ($(OPT_$(MODE)),)
-$(error MODE is release, debug or asan, not '$(MODE)')
+$(error MODE is release, debug, asan or fuzz, not '$(MODE)')
 endif
 
 # One body, compiled once per instruction set; src/kernel/isa.h names the levels.
 LEVELS := scalar $(if $(IS_X86),avx2 avx512)
-BODY_OPT := $(if $(filter release,$(MODE)),-O3)
+BODY_OPT := $(if $(filter release,$(MODE)),-O3) $(if $(filter fuzz,$(MODE)),-fno-sanitize=all)
 ISA_scalar := $(BODY_OPT) $(if $(filter asan,$(MODE)),-O0)
 ISA_avx2   := $(BODY_OPT) -mavx2 -mfma -mf16c
 ISA_avx512 := $(ISA_avx2) -mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx512vnni \
@@ -68,6 +72,8 @@ CLI_OBJ := $(CLI_SRC:%.c=$(BUILD)/%.o)
 NET_TESTS := tests/fetch/test_net%.c tests/fetch/test_digest.c
 TEST_SRC := $(filter-out $(if $(filter 0,$(WITH_CURL)),$(NET_TESTS)),$(wildcard tests/*/test_*.c))
 HELPERS := $(BUILD)/tests/support/syscalls.so $(if $(filter-out 0,$(WITH_CURL)),$(BUILD)/tests/fetch/driver)
+FUZZ_SRC := $(filter-out tests/fuzz/driver.c $(if $(filter 0,$(WITH_CURL)),tests/fuzz/headers.c),$(wildcard tests/fuzz/*.c))
+FUZZ    := $(FUZZ_SRC:%.c=$(BUILD)/%)
 TESTS   := $(TEST_SRC:%.c=$(BUILD)/%)
 CLI_TESTS := $(sort $(wildcard tests/cli/*.sh))
 
@@ -76,7 +82,7 @@ BIN := $(BUILD)/tinygpt
 
 # tinygpt too: the copy at the top may be newer, and come from another build folder.
 .DEFAULT_GOAL := all
-.PHONY: FORCE all tinygpt check check-models check-layers asan bench bench-attention format install install-strip \
+.PHONY: FORCE all tinygpt check check-models check-layers asan fuzz fuzz-run bench bench-attention format install install-strip \
         uninstall help clean
 .DELETE_ON_ERROR:
 
@@ -137,10 +143,22 @@ $(BUILD)/tests/cli/%: tests/cli/%.c $(CLI_PARTS) $(LIB)
 	@mkdir -p $(@D)
 	$(LINK) -Itests -o $@ $< $(CLI_PARTS) $(LIB) -lcmocka $(CLI_LIBS) $(LIBS)
 
+# Fuzz targets, of which each takes what it needs of either library.
+$(BUILD)/tests/fuzz/cli.a: $(CLI_PARTS)
+	@mkdir -p $(@D)
+	@rm -f $@
+	$(AR) rcs $@ $^
+
+$(BUILD)/tests/fuzz/%: tests/fuzz/%.c $(BUILD)/tests/fuzz/driver.o $(BUILD)/tests/fuzz/cli.a $(LIB)
+	@mkdir -p $(@D)
+	$(LINK) $(if $(filter fuzz,$(MODE)),-fsanitize=fuzzer) -Itests -o $@ $(filter %.c %.o %.a,$^) -lcmocka $(CLI_LIBS) $(LIBS)
+
+$(BUILD)/tests/fuzz/driver.o: private BASE += -Itests
+
 # ---- tests ---------------------------------------------------------------------------------------
 
-check: $(TESTS) $(HELPERS) tinygpt $(NO_CURL) check-layers $(BUILD)/tools/attention-bench ## every test that needs neither network nor weights
-	@BUILD=$(BUILD) TINYGPT_NO_CURL=$(NO_CURL) tests/run $(TESTS) -- $(CLI_TESTS)
+check: $(TESTS) $(FUZZ) $(HELPERS) tinygpt $(NO_CURL) check-layers $(BUILD)/tools/attention-bench ## every test that needs neither network nor weights
+	@BUILD=$(BUILD) TINYGPT_NO_CURL=$(NO_CURL) tests/run $(TESTS) $(FUZZ) -- $(CLI_TESTS)
 
 check-layers: ## does the code respect the include table of the layers?
 	@tools/check-layers
@@ -150,6 +168,12 @@ check-models: tinygpt $(BUILD)/tests/models/score $(BUILD)/tests/token/driver ##
 	@tests/models/tokens $(BUILD)/tests/token/driver
 	@tests/models/hub
 	@tests/models/reports ./tinygpt
+
+fuzz: ## libFuzzer on each reader of foreign files for T seconds (T=60 TARGET=gguf); fails on a finding
+	@$(MAKE) --no-print-directory MODE=fuzz CC=$(if $(IS_CLANG),$(CC),clang) fuzz-run
+
+fuzz-run: $(FUZZ)
+	@BUILD=$(BUILD) tests/fuzz/run $(or $(T),60) $(TARGET)
 
 asan: ## `make check` under the address and undefined-behaviour sanitizers
 	@$(MAKE) --no-print-directory MODE=asan check
