@@ -15,7 +15,7 @@ void *tg_jinja_alloc(tg_jinja *j, size_t n, size_t size)
     uint64_t bytes;
     if (j->failed)
         return NULL;
-    if (!tg_mul_u64(n, size, &bytes) || tg_round_up(bytes, 16) > j->max_bytes - j->n_bytes) {
+    if (!tg_mul_u64(n ? n : 1, size, &bytes) || tg_round_up(bytes, 16) > j->max_bytes - j->n_bytes) {
         tg_jinja_fail(j, "takes more than %" PRIu64 " bytes of memory", j->max_bytes);
         return NULL;
     }
