@@ -7,7 +7,8 @@
 #include "base/json.h"
 #include "fetch/names.h"
 
-enum { LISTING_MAX_BYTES = 16 << 20 };
+/* What is chosen from a listing takes more than linear time. */
+enum { LISTING_MAX_BYTES = 8 << 20, LISTING_MAX_FILES = 20000 };
 
 tg_digest_kind tg_etag_kind(const char *etag)
 {
@@ -95,6 +96,9 @@ static tg_status read_listing(const json_t *root, tg_listing *l, tg_arena *arena
         return no_listing(l, "it names no commit", err);
     if (!json_is_array(files))
         return no_listing(l, "it has no files", err);
+    if (json_array_size(files) > LISTING_MAX_FILES)
+        return tg_fail(err, TG_E_NETWORK, l->repo, "too many files (found %zu, allowed %d)", json_array_size(files),
+                       LISTING_MAX_FILES);
     l->gated = gated && !json_is_false(gated) && !json_is_null(gated);
     l->commit = tg_arena_string(arena, commit, 40, err);
     l->files = tg_arena_alloc(arena, json_array_size(files), sizeof *l->files, "a listing", err);
