@@ -25,10 +25,11 @@ enum {
 };
 
 /* Memory that parsing may take: 16 times the bytes, and 16 MiB so that small files need no
- * counting. */
+ * counting; but not without end, since no model needs as much. */
 static uint64_t memory_allowed(size_t n)
 {
-    return 16 * (uint64_t)n + (16u << 20);
+    const uint64_t some = 16 * (uint64_t)n + (16u << 20), most = 240u << 20;
+    return some < most ? some : most;
 }
 
 /* The letters of true, false and null that this also takes for a number make it count too much. */
@@ -37,7 +38,7 @@ static bool is_number_byte(char c)
     return (c >= '0' && c <= '9') || c == '-' || c == '+' || c == '.' || c == 'e' || c == 'E';
 }
 
-/* One linear pass over the tokens, right up to the first byte that jansson refuses. */
+/* One linear pass over the tokens, right up to the first byte that jansson refuses, or should. */
 static tg_status check_shape(const char *s, size_t n, size_t skipped, const char *file,
                              tg_error *err)
 {
@@ -72,6 +73,8 @@ static tg_status check_shape(const char *s, size_t n, size_t skipped, const char
         case ':':
             cost += items[depth] >= FREE_ITEMS ? COST_KEY : 0;
             break;
+        case '\0': /* which jansson passes over behind a number */
+            return tg_fail(err, TG_E_MODEL, file, "not valid JSON: a NUL (byte offset %zu of the JSON)", skipped + i);
         default:
             if (!is_number_byte(s[i]))
                 break;

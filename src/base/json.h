@@ -11,7 +11,7 @@ enum { TG_JSON_DEPTH_MAX = 64 };
 /* Parses the n bytes as one JSON value (a byte-order mark before it is skipped). NULL, with err filled
  * (TG_E_MODEL, the byte offset), for whatever is not one: also for a name that stands twice in an object
  * ("duplicate"), nesting above the limit, a NUL in a string, an integer beyond 64 bits, and for a value
- * that would take more than 16 times its bytes (and 16 MiB) of memory. Free with json_decref. */
+ * that would take more than 16 times its bytes (and 16 MiB) of memory, or more than 240 MiB. Free with json_decref. */
 json_t *tg_json_parse(const void *bytes, size_t n, const char *file, tg_error *err);
 
 /* The same for a file of at most max_bytes. */

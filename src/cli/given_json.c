@@ -5,7 +5,7 @@
 #include <stdio.h>
 
 /* What a bracket, a comma or a colon may bring along, measured by tests/cli/test_given_json.c. */
-enum { MARK_BYTES = 256, MORE_BYTES = 16 << 20, BYTES_PER_BYTE = 16 };
+enum { MARK_BYTES = 256, MORE_BYTES = 16 << 20, BYTES_PER_BYTE = 16, MOST_BYTES = 240 << 20 };
 
 static size_t count_marks(const char *bytes, size_t n)
 {
@@ -25,7 +25,8 @@ static size_t count_marks(const char *bytes, size_t n)
 
 json_t *tg_given_json(const char *bytes, size_t n, size_t flags, json_error_t *why)
 {
-    if (count_marks(bytes, n) <= (MORE_BYTES + BYTES_PER_BYTE * n) / MARK_BYTES)
+    const size_t some = MORE_BYTES + BYTES_PER_BYTE * n, most = MOST_BYTES;
+    if (count_marks(bytes, n) <= (some < most ? some : most) / MARK_BYTES)
         return json_loadb(bytes, n, flags, why);
     snprintf(why->text, sizeof why->text, "too many small values");
     return NULL;

@@ -115,6 +115,7 @@ static void m36_malformed(void **state)
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
         refused(bad[i], strlen(bad[i]), "byte offset");
     refused("[1]\0", 4, "byte offset");
+    refused("[1\0]", 4, "byte offset"); /* jansson passes over that one */
     refused("\"a\0b\"", 5, "byte offset");
 }
 
@@ -205,9 +206,10 @@ static bool parse_many(const char *open, const char *item, const char *close, si
     json_t *v = tg_json_parse(b.data, b.n, NULL, &err);
     bool ok = v;
     assert_true(ok || strstr(err.message, "many small values"));
-    if (ok && peak > 16 * b.n + (16 << 20))
+    const size_t most = b.n < 14 << 20 ? 16 * b.n + (16 << 20) : 240 << 20;
+    if (ok && peak > most)
         print_error("%s: %zu bytes took %zu\n", item, b.n, peak);
-    assert_true(!ok || peak <= 16 * b.n + (16 << 20));
+    assert_true(!ok || peak <= most);
     assert_true(ok || peak == 0);
     json_decref(v);
     bytes_free(&b);
@@ -239,6 +241,8 @@ static void memory_is_bounded(void **state)
                 bad = mid;
         }
     }
+    assert_true(parse_many("[0", ",\"%08x\"", "]", 2000000));
+    assert_false(parse_many("[0", ",\"%08x\"", "]", 2300000));
     json_set_alloc_funcs(malloc, free);
 }
 
