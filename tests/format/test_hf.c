@@ -275,6 +275,25 @@ static void m50_config(void **state)
     refused("a FIFO");
 }
 
+/* M30 for a folder's JSON. */
+static void m30_every_proper_prefix(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *file, *text;
+    } cases[] = {{CONFIG, "{\"model_type\": \"llama\", \"rope_scaling\": {\"factor\": 4.0}, \"bias\": false}"},
+                 {INDEX, GOOD_INDEX}};
+    write_shards();
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        for (size_t n = 0; n < strlen(cases[i].text); n++) {
+            scratch_write(cases[i].file, cases[i].text, n);
+            refused(cases[i].file);
+        }
+        scratch_text(cases[i].file, cases[i].text);
+        tg_container_free(accepted());
+    }
+}
+
 static void m51_only_pickle(void **state)
 {
     (void)state;
@@ -369,6 +388,7 @@ int main(void)
         TEST(m48_absent_shards),
         TEST(m49_tensors_and_shards),
         TEST(m50_config),
+        TEST(m30_every_proper_prefix),
         TEST(m51_only_pickle),
         TEST(a15_config_as_people_write_it),
         TEST(a21_links_of_the_hubs_cache),

@@ -325,7 +325,7 @@ static void names_of_tensors(void **state)
             "control byte in the tensor name a\\x1bb");
 }
 
-static void every_proper_prefix(void **state)
+static void m30_every_proper_prefix(void **state)
 {
     (void)state;
     bytes file = safetensors_file(three, 18);
@@ -411,7 +411,7 @@ int main(void)
         cmocka_unit_test(m44_metadata),
         cmocka_unit_test(m45_types_that_hold_no_weights_open),
         cmocka_unit_test(names_of_tensors),
-        cmocka_unit_test(every_proper_prefix),
+        cmocka_unit_test(m30_every_proper_prefix),
         cmocka_unit_test(a08_a10_empty_rank_0_unaligned),
         cmocka_unit_test(a09_a11_spaces_metadata_unknown_fields),
         cmocka_unit_test(number_of_tensors),

@@ -244,12 +244,36 @@ static void merges_txt(void **state)
             "tokens 1 and 2 are the same");
 }
 
+/* M30 for the tokenizer's files: those that are JSON. A prefix of merges.txt may be fewer merges. */
+static void m30_every_proper_prefix(void **state)
+{
+    (void)state;
+    static const struct {
+        files whole[3]; /* the first is cut */
+    } cases[] = {
+        {{{"tokenizer.json", JSON}}},
+        {{{"vocab.json", VOCAB}, {"merges.txt", MERGES}}},
+        {{{"tokenizer_config.json", "{\"eos_token\": {\"content\": \"<s>\"}}"}, {"tokenizer.json", JSON}}},
+        {{{"generation_config.json", "{\"eos_token_id\": [4, 6]}"}, {"tokenizer.json", JSON}}},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const files *whole = cases[i].whole;
+        char text[1024];
+        tg_tokenizer_free(accepted(FILES(whole[0], whole[1])));
+        for (size_t n = 0; n < strlen(whole[0].text); n++) {
+            snprintf(text, sizeof text, "%.*s", (int)n, whole[0].text);
+            refused(FILES({whole[0].name, text}, whole[1]), TG_E_MODEL, whole[0].name);
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(tokenizer_json), cmocka_unit_test(ids_of_the_ends),
         cmocka_unit_test(m58_ids),        cmocka_unit_test(vocab_and_merges),
         cmocka_unit_test(m59_classes),    cmocka_unit_test(merges_txt),
+        cmocka_unit_test(m30_every_proper_prefix),
     };
     return cmocka_run_group_tests(tests, scratch_setup, scratch_teardown);
 }
