@@ -168,6 +168,7 @@ check-models: tinygpt $(BUILD)/tests/models/score $(BUILD)/tests/token/driver ##
 	@tests/models/tokens $(BUILD)/tests/token/driver
 	@tests/models/hub
 	@tests/models/reports ./tinygpt
+	@tests/models/readers ./tinygpt
 
 fuzz: ## libFuzzer on each reader of foreign files for T seconds (T=60 TARGET=gguf); fails on a finding
 	@$(MAKE) --no-print-directory MODE=fuzz CC=$(if $(IS_CLANG),$(CC),clang) fuzz-run

@@ -67,6 +67,7 @@ def tree(folder):
 class Checker:
     def __init__(self, folder):
         self.folder, self.usual = folder, {}  # stdout by base and command
+        self.look = self.looked = None  # a function of the model's path, and what it said
         self.floor = self.run(small_gguf(), "m.gguf", LOGITS)[0].bytes
 
     def run(self, made, name, command):
@@ -77,6 +78,7 @@ class Checker:
         verb, *options = command
         run = Run(self.folder, [verb, "-m", path / getattr(made, "open", ""), *options, *(["-t", "1"] if verb != "tokenize" and verb != "inspect" else [])])
         changed = [name for name in set(tree(self.folder)) ^ set(before)]
+        self.looked = self.look(path) if self.look else None
         size = n_bytes(path)
         for p in self.folder.iterdir():
             shutil.rmtree(p) if p.is_dir() and not p.is_symlink() else p.unlink()
@@ -132,19 +134,23 @@ def check(i):
     return checker.wrong(CASES[i])
 
 
-def main(rows):
-    folder, failed = tempfile.mkdtemp(prefix="forms"), 0
-    held = {row: [] for row in ROWS}
-    chosen = [i for i, case in enumerate(CASES) if not rows or case.row in rows]
+def each(chosen, function):
+    """Cases, by their numbers, with what the function of the number says, on all processors."""
+    folder = tempfile.mkdtemp(prefix="forms")
     try:
         with multiprocessing.get_context("fork").Pool(len(os.sched_getaffinity(0)), start, (folder,)) as pool:
-            for i, wrong in zip(chosen, pool.imap(check, chosen, 4)):
-                held[CASES[i].row].append(wrong is None)
-                failed += wrong is not None
-                if wrong:
-                    print(f"FAIL {CASES[i].row} {CASES[i].what}: {wrong}", flush=True)
+            yield from zip(map(CASES.__getitem__, chosen), pool.imap(function, chosen, 4))
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def main(rows):
+    failed, held = 0, {row: [] for row in ROWS}
+    for case, wrong in each([i for i, case in enumerate(CASES) if not rows or case.row in rows], check):
+        held[case.row].append(wrong is None)
+        failed += wrong is not None
+        if wrong:
+            print(f"FAIL {case.row} {case.what}: {wrong}", flush=True)
     for row in rows or ROWS:
         if not held[row]:
             failed += 1
