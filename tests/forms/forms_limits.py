@@ -13,11 +13,12 @@ def limit(item, edit, at, past, wanted, **more):
     """edit makes one of a number, or of the first of several; `wanted` may say {n}."""
     numbers = [(n, True) for n in at] + [(n, False) for n in past]
     for n, good in numbers:
-        CASES.append(Case(f"limit of {item}", str(n), "" if good else wanted.format(n=n), edit(n), status=0 if good else 3, **more))
+        CASES.append(Case(f"limit of {item}", str(n), "" if good else wanted.format(n=n), lambda d, n=n: edit(n)(d),
+                          status=0 if good else 3, **more))
 
 
 def folder(*args, **more):
-    limit(*args, **{"base": small_folder, "name": "model", **more})
+    limit(*args, **{"base": small_folder, "name": "model", "json": 8 * MIB, **more})
 
 
 def anything(out):
