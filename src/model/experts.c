@@ -142,13 +142,18 @@ void tg_load_experts(tg_loader *l, int layer, tg_layer *out)
     const tg_config *c = &l->w->config;
     const int n_ff = c->n_ff_expert, n_embd = c->n_embd;
     tg_load_matrix(l, TG_ROLE_ROUTER, layer, 0, c->n_expert, n_embd, true, &out->router);
-    out->expert = tg_arena_alloc(l->arena, (size_t)c->n_expert, sizeof *out->expert, "the table of experts", l->err);
-    for (int e = 0; out->expert && one_by_one(l) && e < c->n_expert; e++) {
-        tg_load_matrix(l, TG_ROLE_GATE_EXPERTS, layer, e, n_ff, n_embd, true, &out->expert[e].gate);
-        tg_load_matrix(l, TG_ROLE_UP_EXPERTS, layer, e, n_ff, n_embd, true, &out->expert[e].up);
-        tg_load_matrix(l, TG_ROLE_DOWN_EXPERTS, layer, e, n_embd, n_ff, true, &out->expert[e].down);
+    /* Where something is missing the model is refused, and what is missing is counted: no table for what a few bytes of
+     * a file may ask for. */
+    tg_ffn unused;
+    if (l->n_missing == 0)
+        out->expert = tg_arena_alloc(l->arena, (size_t)c->n_expert, sizeof *out->expert, "the table of experts", l->err);
+    for (int e = 0; one_by_one(l) && e < c->n_expert; e++) {
+        tg_ffn *f = out->expert ? &out->expert[e] : &unused;
+        tg_load_matrix(l, TG_ROLE_GATE_EXPERTS, layer, e, n_ff, n_embd, true, &f->gate);
+        tg_load_matrix(l, TG_ROLE_UP_EXPERTS, layer, e, n_ff, n_embd, true, &f->up);
+        tg_load_matrix(l, TG_ROLE_DOWN_EXPERTS, layer, e, n_embd, n_ff, true, &f->down);
     }
-    if (!out->expert || one_by_one(l))
+    if (one_by_one(l))
         return;
     stack s[3] = {{0}}; /* gate, up, down */
     if (tg_arch_role_name(l->w->arch, l->kind, TG_ROLE_GATE_UP_EXPERTS)) {
@@ -159,6 +164,6 @@ void tg_load_experts(tg_loader *l, int layer, tg_layer *out)
         s[1] = stacked(l, TG_ROLE_UP_EXPERTS, layer, n_ff, n_embd);
         s[2] = stacked(l, TG_ROLE_DOWN_EXPERTS, layer, n_embd, n_ff);
     }
-    for (int e = 0; e < c->n_expert; e++)
+    for (int e = 0; out->expert && e < c->n_expert; e++)
         out->expert[e] = (tg_ffn){matrix_of(&s[0], e), matrix_of(&s[1], e), matrix_of(&s[2], e)};
 }
