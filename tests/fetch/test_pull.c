@@ -347,6 +347,27 @@ static void answers_that_are_none(void **state)
     tg_pull_result_free(&r);
 }
 
+/* More files than can be chosen from in a second. */
+static void listings_have_an_end(void **state)
+{
+    (void)state;
+    enum { MOST = 20000 };
+    static char text[64 * MOST];
+    for (size_t n_files = MOST; n_files <= MOST + 1; n_files++) {
+        tg_pull_result r;
+        tg_error err;
+        size_t n = (size_t)sprintf(text, "{\"sha\": \"" COMMIT "\", \"siblings\": [{\"rfilename\": \"0\"}");
+        for (size_t i = 1; i < n_files; i++)
+            n += (size_t)sprintf(text + n, ",{\"rfilename\": \"%zx.bin\"}", i);
+        strcpy(text + n, "]}");
+        fake_clear();
+        fake_serve(API "o/n/revision/main?blobs=true", text, NULL);
+        assert_int_not_equal(pull(&(tg_pull_params){.what = "o/n"}, &r, &err), TG_OK);
+        assert_int_equal(!strstr(err.message, "too many files (found 20001, allowed 20000)"), n_files == MOST);
+        tg_pull_result_free(&r);
+    }
+}
+
 static void names_before_requests(void **state)
 {
     (void)state;
@@ -515,7 +536,7 @@ int main(void)
         cmocka_unit_test_setup(into_a_folder, fresh),             cmocka_unit_test_setup(links_in_the_cache, fresh),
         cmocka_unit_test_setup(refusals_say_which, fresh),        cmocka_unit_test_setup(answers_that_are_none, fresh),
         cmocka_unit_test_setup(names_before_requests, fresh),     cmocka_unit_test_setup(url_into_its_cache, fresh),
-        cmocka_unit_test_setup(url_into_a_folder, fresh),
+        cmocka_unit_test_setup(url_into_a_folder, fresh),         cmocka_unit_test_setup(listings_have_an_end, fresh),
         cmocka_unit_test_setup(no_memory, fresh),
         cmocka_unit_test_setup(pages_of_the_hub_are_repositories, fresh),
     };
