@@ -33,7 +33,6 @@ LINK_asan   := -fsanitize=address,undefined
 # clang's libFuzzer, see `make fuzz`.
 OPT_fuzz    := -O2 -g -DTG_DEBUG -DTG_FUZZ -fsanitize=fuzzer-no-link,address,undefined \
                -fno-sanitize-recover=all -fno-omit-frame-pointer
-LINK_fuzz   := $(OPT_fuzz)
 ifeq ($(OPT_$(MODE)),)
 $(error MODE is release, debug, asan or fuzz, not '$(MODE)')
 endif

@@ -114,7 +114,8 @@ void fuzz_put(const char *name, const void *bytes, size_t n)
     fuzz_folder();
     while (files[i].name[0] && strcmp(files[i].name, name) != 0)
         MUST(++i < sizeof files / sizeof *files);
-    if (files[i].name[0] && !files[i].bytes == !bytes && files[i].n == n && (n == 0 || !memcmp(files[i].bytes, bytes, n)))
+    bool same = files[i].name[0] && !files[i].bytes == !bytes && files[i].n == n;
+    if (same && (n == 0 || memcmp(files[i].bytes, bytes, n) == 0))
         return;
     snprintf(files[i].name, sizeof files[i].name, "%s", name);
     free(files[i].bytes);

@@ -1,4 +1,4 @@
-/* encode.c - texts to tokens and back, by each of the tokenizers of tests/token/data/cases.json. */
+/* encode.c - texts to tokens and back, by each of the tokenizers of tests/token/data/cases.json; and as they are shown. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -6,6 +6,7 @@
 #include <cmocka.h>
 
 #include "base/utf8.h"
+#include "cli/text.h"
 #include "fuzz/fuzz.h"
 #include "support/tokenizers.h"
 
@@ -94,6 +95,22 @@ static void check_plain(const tg_tokenizer *t, const uint8_t *text, size_t n, un
     free(plain);
 }
 
+/* Any bytes become text, without what moves a terminal; what is text stays as it is. */
+static void check_shown(const uint8_t *text, size_t n)
+{
+    char *shown = malloc(TG_TEXT_GROWTH * n + 1), *again = malloc(TG_TEXT_GROWTH * TG_TEXT_GROWTH * n + 1);
+    for (tg_text_mode mode = TG_TEXT_TERMINAL; mode <= TG_TEXT_QUOTED; mode++) {
+        size_t k = tg_text_render(mode, text, n, shown);
+        MUST(k <= TG_TEXT_GROWTH * n && tg_utf8_valid((const uint8_t *)shown, k));
+        for (size_t i = 0; i < k && mode != TG_TEXT_UTF8; i++)
+            MUST(((uint8_t)shown[i] >= ' ' && shown[i] != 0x7f) ||
+                 (mode == TG_TEXT_TERMINAL && (shown[i] == '\n' || shown[i] == '\t')));
+        MUST(mode == TG_TEXT_QUOTED || (tg_text_render(mode, shown, k, again) == k && memcmp(shown, again, k) == 0));
+    }
+    free(shown);
+    free(again);
+}
+
 /* The first byte chooses the tokenizer, the second how it is asked. */
 void fuzz(const uint8_t *data, size_t n)
 {
@@ -119,6 +136,8 @@ void fuzz(const uint8_t *data, size_t n)
     }
     if (data[1] & 4)
         check_plain(t, text, n, flags);
+    if (data[1] & 8)
+        check_shown(text, n);
     free(back);
     tg_free(to.ids);
 }
