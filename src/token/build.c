@@ -31,7 +31,7 @@ tg_status tg_build_token(tg_tokenizer *t, int64_t id, const void *spelling, size
 tg_status tg_build_reserve(tg_tokenizer *t, uint64_t n_tokens, uint64_t n_merges, tg_error *err)
 {
     tg_status status = tg_vocab_reserve(&t->vocab, n_tokens, err);
-    return status == TG_OK ? tg_bpe_reserve(&t->bpe, n_merges, err) : status;
+    return status == TG_OK ? tg_bpe_reserve(&t->bpe, n_merges < TG_MAX_MERGES ? n_merges : TG_MAX_MERGES, err) : status;
 }
 
 /* ---- merges ------------------------------------------------------------------------------- */
@@ -48,8 +48,8 @@ tg_status tg_build_merge(tg_tokenizer *t, const void *left, size_t n_left, const
     if (ids[2] < 0)
         return tg_fail(err, TG_E_MODEL, t->file, "merge %" PRIu64 ": the result '%s%s' is no token",
                        line, tg_quote(&q, left, n_left), tg_quote(&q2, right, n_right));
-    if (t->n_merges == INT32_MAX)
-        return tg_fail(err, TG_E_MODEL, t->file, "too many merges (allowed %d)", INT32_MAX);
+    if (t->n_merges == TG_MAX_MERGES)
+        return tg_fail(err, TG_E_MODEL, t->file, "too many merges (allowed %d)", TG_MAX_MERGES);
     t->last_merged = ids[2];
     return tg_bpe_add_merge(&t->bpe, ids[0], ids[1], ids[2], t->n_merges++, err);
 }

@@ -13,7 +13,7 @@
 #include "token/pretokenize.h"
 #include "token/tokenizer.h"
 
-enum { TG_MAX_AROUND = 8 };
+enum { TG_MAX_AROUND = 8, TG_MAX_MERGES = 1 << 22 };
 
 /* Ids that the model's own policy puts before or after a text. */
 typedef struct tg_around {
