@@ -11,6 +11,7 @@ from model_files import ARRAY, STRING, Raw, small_gguf  # noqa: E402
 TEXT = "the cab\n"
 LOGITS = ("logits", "-p", TEXT, "--all", "--format", "npy")
 INSPECT = ("inspect", "--json", "--tensors")
+QUANTIZE = ("quantize", "{}", "{}.out", "--type", "Q8_0")  # {}: the model; else it follows on -m
 
 
 class Case(NamedTuple):

@@ -82,7 +82,9 @@ class Checker:
         made.save(path)
         before = tree(self.folder)
         verb, *options = command
-        run = Run(self.folder, [verb, "-m", path / getattr(made, "open", ""), *options, *(["-t", "1"] if verb != "tokenize" and verb != "inspect" else [])])
+        model = str(path / made.open) if getattr(made, "open", "") else str(path)
+        options = [o.replace("{}", model) for o in options] if "{}" in options else ["-m", model, *options]
+        run = Run(self.folder, [verb, *options, *(["-t", "1"] if verb in ("logits", "generate") else [])])
         changed = [name for name in set(tree(self.folder)) ^ set(before)]
         self.looked = self.look(path) if self.look else None
         size = n_bytes(path)

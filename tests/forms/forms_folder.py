@@ -3,7 +3,7 @@ import itertools
 import json
 import os
 
-from form_kit import (INSPECT, Special, both, change, fifo, lacks, member, no_file, put_file, rejected)
+from form_kit import (INSPECT, QUANTIZE, Special, both, change, fifo, lacks, member, no_file, put_file, rejected)
 from model_files import CONFIG, EMBD, FF, Link, Safetensors, Tensor, folder_tensors, sharded_folder, small_folder
 
 S, INDEX = "model.safetensors", "model.safetensors.index.json"
@@ -168,6 +168,8 @@ folder(
     ("end past the data", "lies past the end of the file .found [0-9]+ bytes of data, needed 1000000",
      entry("data_offsets", [10 ** 6 - FF * EMBD * 4, 10 ** 6])),
     ("end near 2^63", "lies past the end of the file", entry("data_offsets", [0, 2 ** 63 - 1])),
+    ("end past the data, to be quantised", "lies past the end of the file", entry("data_offsets", [10 ** 6 - FF * EMBD * 4, 10 ** 6]),
+     dict(command=QUANTIZE)),
     ("no data at all", "lies past the end of the file .found 0 bytes of data", change(S, lambda s: s.data.clear())),
     ("a byte too few", "lies past the end of the file .*an incomplete download",
      change(S, lambda s: s.data.__setitem__(-1, s.data[-1][:-1]))))
@@ -319,7 +321,8 @@ folder(
     ("rope_scaling of another kind", "is not supported .found", config("rope_scaling", {"type": "spiral", "factor": 2})),
     ("shapes of another size", "shape of tensor model.layers.0.mlp.gate_proj.weight .found 48 x 32, wanted 64 x 32", config("intermediate_size", 64)),
     ("another vocabulary", "rows of the token embedding .found 33, wanted 34", config("vocab_size", 34)),
-    ("a tensor missing", f"required tensors missing: {UP}", stored(drop=[UP])))
+    ("a tensor missing", f"required tensors missing: {UP}", stored(drop=[UP])),
+    ("a tensor missing, to be quantised", "missing", stored(drop=[UP]), dict(command=QUANTIZE)))
 folder(
     "M51",
     *((name, f"holds only pickle weights, which are never read .found {name}, allowed model.safetensors",

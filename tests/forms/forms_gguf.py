@@ -2,7 +2,7 @@
 import os
 from struct import pack
 
-from form_kit import (INSPECT, UP, Special, architecture, array, both, fifo, field, file, instead, more, no_tensor, pair,
+from form_kit import (INSPECT, QUANTIZE, UP, Special, architecture, array, both, fifo, field, file, instead, more, no_tensor, pair,
                       raw_pair, rejected, tensor, without)
 from model_files import (ARRAY, BOOL, EMBD, F32, F64, FF, I32, I64, STRING, TOKENS, U8, U32, U64, Raw, Tensor)
 
@@ -240,8 +240,9 @@ rejected(
     ("at the same place", "tensors .*overlap", tensor("blk.0.ffn_gate.weight", offset=0)),
     ("by their last bytes", "tensors token_embd.weight and output_norm.weight overlap",
      tensor("output_norm.weight", offset=len(TOKENS) * EMBD * 4 - 32)))
-rejected("M30", *((f"cut at {n}", "incomplete download", field(cut=n))
-                  for n in (24, 30, 60, 100, 500, 1100, 1500, 2000, 4000, 20000, -200, -1)))
+CUT = (24, 30, 60, 100, 500, 1100, 1500, 2000, 4000, 20000, -200, -1)
+rejected("M30", *((f"cut at {n}", "incomplete download", field(cut=n)) for n in CUT),
+         *((f"cut at {n}, to be quantised", "incomplete download", field(cut=n), dict(command=QUANTIZE)) for n in CUT[::3]))
 rejected(
     "M31",
     ("turned round", f"shape of tensor {UP} .found 32 x 48, wanted 48 x 32", tensor(UP, dims=(EMBD, FF))),
