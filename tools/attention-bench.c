@@ -204,7 +204,7 @@ static double error_of(const problem *p)
                     if (pass == 0) {
                         *x = 0;
                         for (int d = 0; d < DIM; d++)
-                            *x += (double)q[d] * (double)kf[(j / 16 * DIM + d) * 16 + j % 16];
+                            *x += (double)q[d] * (double)kf[d * TG_KV_BLOCK + j];
                         m = *x > m ? *x : m;
                         continue;
                     }

@@ -122,7 +122,8 @@ typedef struct tg_attn_kernels {
 
 typedef struct tg_kv_kernels {
     int (*put)(const tg_kv_view *kv, int block, int at, int head, const float *k, const float *v);
-    /* The first n keys (whole groups of 16) and values of a block, not F32, as F32 has them. */
+    /* The first n keys (whole groups of 16) and values of a block, not F32, as F32 has them; what a block has
+     * beyond is left as it is. */
     void (*widen_k)(const uint8_t *block, tg_type type, int head_dim, int n, float *out);
     void (*widen_v)(const uint8_t *block, tg_type type, int head_dim, int n, float *out);
     /* The orthonormal rotation of Q4, in place, or its inverse. */

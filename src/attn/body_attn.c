@@ -65,7 +65,7 @@ static inline float *o_of(const part *t, int r)
 
 /* The same as score_groups in BF16 products: q in pairs of dimensions, the last padded with zero. */
 VEC void score_groups_dot(const uint32_t *q, const int R, const uint8_t *k, const int G, int head_dim,
-                          float *s, ptrdiff_t ahead)
+                          float *s, const uint8_t *next)
 {
     vf acc[ROWS][GROUPS];
     vi key[GROUPS];
@@ -73,12 +73,13 @@ VEC void score_groups_dot(const uint32_t *q, const int R, const uint8_t *k, cons
         for (int g = 0; g < G; g++)
             acc[r][g] = vf_zero();
     const int n = (head_dim + 1) / 2;
-    const uint8_t *next = k + ahead;
-    const size_t back = back_of(ahead);
-    for (int d = 0; d < n; d++, k += 64, next += 64 * G) {
-        fetch_twice(R, next, back, (size_t)(64 * G));
+    const size_t bytes = (size_t)G * 64;
+    const bool ahead = next;
+    next = ahead ? next : k;
+    for (int d = 0; d < n; d++, k += tg_kv_k_stride(TG_BF16), next += bytes) {
+        fetch(R, next, ahead, bytes);
         for (int g = 0; g < G; g++)
-            key[g] = vi_load(k + (size_t)g * (size_t)n * 64);
+            key[g] = vi_load(k + g * 64);
         for (int r = 0; r < R; r++)
             for (int g = 0; g < G; g++)
                 acc[r][g] = vf_dot_bf16(acc[r][g], key[g], (int32_t)q[r * n + d]);
@@ -151,16 +152,18 @@ VEC void score_some(int r, const int R, const part *t, int g, const int G, const
     const tg_chunk *c = t->c;
     int n = tg_kv_scales(c->head_dim), half = (c->head_dim + 1) / 2;
     const tg_type type = form == DOT ? TG_BF16 : (tg_type)form;
-    const uint8_t *k = c->k[g / 4] + (size_t)(g % 4) * tg_kv_k_group_bytes(type, c->head_dim);
+    const uint8_t *block = c->k[g / 4], *k = block + tg_kv_k_group_at(type, c->head_dim, g % 4);
     ptrdiff_t ahead = ahead_of_keys(t, r, g / 4);
+    /* What these groups are of this block is fetched of what comes next, in the order in which it lies. */
+    const uint8_t *next = ahead ? block + ahead + (size_t)(g % 4) * tg_kv_k_group_bytes(type, c->head_dim) : NULL;
     float *s = scores_of(t, r) + g * 16;
     if (form == DOT)
-        score_groups_dot(c->q_bf16 + (size_t)r * (size_t)half, R, k, G, c->head_dim, s, ahead);
+        score_groups_dot(c->q_bf16 + (size_t)r * (size_t)half, R, k, G, c->head_dim, s, next);
     else if (form == TG_Q8_0 || form == TG_Q4)
         score_groups_q8(c->q8 + (size_t)r * (size_t)n, n, R, k, G, type, c->head_dim, s, ahead);
     else
         score_groups(c->q_rows + (size_t)r * (size_t)c->head_dim, R, k, G, type, c->head_dim, s,
-                     TG_ATTN_SCORES, ahead);
+                     TG_ATTN_SCORES, next);
 }
 
 /* R rows against those groups of block b that hold keys of theirs. */
@@ -245,7 +248,7 @@ VEC void value_columns_dot(const uint16_t *p, const int R, const uint8_t *v, int
         v += pair_bytes;
     }
     for (; j < end; j += 2, v += pair_bytes) {
-        fetch(R, v + ahead, ahead, (size_t)(64 * C));
+        fetch(R, v + ahead, ahead != 0, (size_t)(64 * C));
         value_pair_dot(acc, p + j, R, v, C, false, 0);
     }
     if (j < to)
@@ -390,7 +393,7 @@ VEC void value_columns_q8(int r, const int R, const part *t, int col, const int 
         for (; j < end; j += 4)
             for (int h = 0; h < 2; h++, v += pair_bytes) {
                 vi value[2 * Q8_COLUMNS];
-                fetch(R, v + ahead, ahead, (size_t)(C * 16) * col_bytes);
+                fetch(R, v + ahead, ahead != 0, (size_t)(C * 16) * col_bytes);
                 for (int k = 0; k < C; k++) {
                     int at = col % 32 / 16 + k; /* in halves of 32 columns */
                     value[k] = type == TG_Q4 ? vi_pick_pairs(v + at / 2 * 32, at % 2, value_level)

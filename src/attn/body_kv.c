@@ -259,7 +259,8 @@ static int put_key_q4(uint8_t *group, int lane, int head_dim, const float *k)
 
 static int put_key(uint8_t *block, tg_type type, int at, int head_dim, const float *k)
 {
-    uint8_t *group = block + (size_t)(at / 16) * tg_kv_k_group_bytes(type, head_dim);
+    uint8_t *group = block + tg_kv_k_group_at(type, head_dim, at / 16);
+    size_t stride = tg_kv_k_stride(type);
     int lane = at % 16, n_clamped = 0;
     uint16_t h[16];
     if (type == TG_Q8_0)
@@ -270,14 +271,14 @@ static int put_key(uint8_t *block, tg_type type, int at, int head_dim, const flo
         if (d % 16 == 0 && type != TG_F32)
             n_clamped += to_16_bits(k + d, head_dim - d, type, h);
         if (type == TG_F32)
-            memcpy(group + 4 * (d * 16 + lane), &k[d], 4);
+            memcpy(group + (size_t)d * stride + 4 * lane, &k[d], 4);
         else if (type == TG_F16)
-            memcpy(group + 2 * (d * 16 + lane), &h[d % 16], 2);
+            memcpy(group + (size_t)d * stride + 2 * lane, &h[d % 16], 2);
         else
-            memcpy(group + 4 * (d / 2 * 16 + lane) + d % 2 * 2, &h[d % 16], 2);
+            memcpy(group + (size_t)(d / 2) * stride + 4 * lane + d % 2 * 2, &h[d % 16], 2);
     }
     if (type == TG_BF16 && head_dim % 2)
-        memset(group + 4 * (head_dim / 2 * 16 + lane) + 2, 0, 2);
+        memset(group + (size_t)(head_dim / 2) * stride + 4 * lane + 2, 0, 2);
     return n_clamped;
 }
 
@@ -355,7 +356,7 @@ static void widen_group_q8(const uint8_t *group, int head_dim, float *out)
         float code[16];
         for (int lane = 0; lane < 16; lane++)
             code[lane] = (float)(group[(d / 4 * 16 + lane) * 4 + d % 4] - 128);
-        vf_store(out + d * 16, vf_mul(vf_load(code), scale));
+        vf_store(out + d * TG_KV_BLOCK, vf_mul(vf_load(code), scale));
     }
 }
 
@@ -375,29 +376,32 @@ static void widen_group_q4(const uint8_t *group, int head_dim, float *out)
                 continue;
             turn(x, d + 1 - from, tg_kv_rotation(head_dim), true);
             for (; from <= d; from++)
-                out[from * 16 + lane] = x[from % SPAN];
+                out[from * TG_KV_BLOCK + lane] = x[from % SPAN];
         }
     }
 }
 
-/* The first n keys of a block (whole groups of 16) as [4][head_dim][16]. */
+/* The first n keys of a block (whole groups of 16) as [head_dim][64]. */
 static void widen_k(const uint8_t *block, tg_type type, int head_dim, int n, float *out)
 {
-    size_t group_bytes = tg_kv_k_group_bytes(type, head_dim);
-    for (int g = 0; g * 16 < n; g++, block += group_bytes, out += 16 * head_dim) {
+    const int n_groups = (n + 15) / 16;
+    const size_t stride = tg_kv_k_stride(type);
+    for (int g = 0; g < n_groups; g++) {
         if (type == TG_Q8_0)
-            widen_group_q8(block, head_dim, out);
+            widen_group_q8(block + tg_kv_k_group_at(type, head_dim, g), head_dim, out + g * 16);
         if (type == TG_Q4)
-            widen_group_q4(block, head_dim, out);
-        for (int d = 0; type == TG_F16 && d < head_dim; d++)
-            vf_store(out + d * 16, vf_load_f16(block + d * 32));
-        for (int d = 0; type == TG_BF16 && d < head_dim; d += 2) {
-            vi pair = vi_load(block + d * 32);
-            vf_store(out + d * 16, vf_bf16_first(pair));
-            if (d + 1 < head_dim)
-                vf_store(out + (d + 1) * 16, vf_bf16_second(pair));
-        }
+            widen_group_q4(block + tg_kv_k_group_at(type, head_dim, g), head_dim, out + g * 16);
     }
+    for (int d = 0; type == TG_F16 && d < head_dim; d++, block += stride, out += TG_KV_BLOCK)
+        for (int g = 0; g < n_groups; g++)
+            vf_store(out + g * 16, vf_load_f16(block + g * 32));
+    for (int d = 0; type == TG_BF16 && d < head_dim; d += 2, block += stride, out += 2 * TG_KV_BLOCK)
+        for (int g = 0; g < n_groups; g++) {
+            vi pair = vi_load(block + g * 64);
+            vf_store(out + g * 16, vf_bf16_first(pair));
+            if (d + 1 < head_dim)
+                vf_store(out + TG_KV_BLOCK + g * 16, vf_bf16_second(pair));
+        }
 }
 
 static const int8_t levels[16] = TG_KV_LEVELS;

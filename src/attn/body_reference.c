@@ -6,7 +6,7 @@
 
 /* ---- the two products ------------------------------------------------------------------------------ */
 
-/* Keys or values of the block of position `at`, from that position on, as float32. */
+/* Keys (`at` a multiple of 16) or values of the block of position `at`, from that position on, as float32. */
 static const float *keys_from(const tg_ref *t, int at)
 {
     const tg_kv_view *kv = t->kv;
@@ -17,7 +17,7 @@ static const float *keys_from(const tg_ref *t, int at)
         tg_kv_table()->widen_k(k, kv->type_k, kv->head_dim, TG_KV_BLOCK, t->wide);
         f = t->wide;
     }
-    return f + (size_t)(at % TG_KV_BLOCK) * (size_t)kv->head_dim;
+    return f + at % TG_KV_BLOCK;
 }
 
 static const float *values_from(const tg_ref *t, int at, int n)
@@ -50,11 +50,11 @@ VEC void score_part(int r, const int R, const tg_ref *t, int at, const int form)
     int n_groups = (lower(t->n_at, max_of(t->n_keys, r, R) - at) + 15) / 16;
     const float *q = t->q_rows + (size_t)r * (size_t)dim;
     for (; g + GROUPS <= n_groups; g += GROUPS)
-        score_groups(q, R, (const uint8_t *)(t->kv_at + g * 16 * dim), GROUPS, (tg_type)form, dim,
-                     scores_of(t, r, at + g * 16), t->stride, 0);
+        score_groups(q, R, (const uint8_t *)(t->kv_at + g * 16), GROUPS, (tg_type)form, dim,
+                     scores_of(t, r, at + g * 16), t->stride, NULL);
     for (; g < n_groups; g++)
-        score_groups(q, R, (const uint8_t *)(t->kv_at + g * 16 * dim), 1, (tg_type)form, dim,
-                     scores_of(t, r, at + g * 16), t->stride, 0);
+        score_groups(q, R, (const uint8_t *)(t->kv_at + g * 16), 1, (tg_type)form, dim,
+                     scores_of(t, r, at + g * 16), t->stride, NULL);
 }
 
 /* o += p v: keys that all R rows have together, then what some have beyond. */

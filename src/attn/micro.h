@@ -45,14 +45,14 @@ VEC vf load_as(const uint8_t *p, const tg_type type)
 /* Asks for n_bytes from p on, if `ahead`: what will be read next, while there is much to compute. A
  * hardware prefetcher starts anew at each page, and does not know where the next chunk lies. With all
  * ROWS there is too much to compute for memory to be the limit. */
-VEC void fetch(const int R, const uint8_t *p, ptrdiff_t ahead, size_t n_bytes)
+VEC void fetch(const int R, const uint8_t *p, const bool ahead, size_t n_bytes)
 {
     for (size_t i = 0; R < ROWS && ahead && i < n_bytes; i += 64)
         __builtin_prefetch(p + i);
 }
 
-/* The same for keys, whose groups are read side by side. A processor that has too many questions open
- * forgets some, so all is asked for again when it is near: `back` bytes before. */
+/* The same for keys as codes, whose groups are read side by side. A processor that has too many questions
+ * open forgets some, so all is asked for again when it is near: `back` bytes before. */
 enum { BACK = 6144 };
 
 VEC void fetch_twice(const int R, const uint8_t *p, size_t back, size_t n_bytes)
@@ -87,24 +87,24 @@ VEC void score_step(vf acc[ROWS][GROUPS], const float *q, size_t stride, const i
     }
 }
 
-/* R rows [head_dim] against the G groups of keys at k, which is not Q8_0: s[r * stride + 16 g + lane]. What
- * lies `ahead` bytes behind that is fetched meanwhile; 0: nothing that is not here already. */
+/* R rows [head_dim] against the G groups of floating-point keys at k: s[r * stride + 16 g + lane]. From `next`
+ * on as many bytes as these keys have are fetched meanwhile; NULL: nothing that is not here already. */
 VEC void score_groups(const float *q, const int R, const uint8_t *k, const int G, const tg_type type,
-                      int head_dim, float *s, size_t stride, ptrdiff_t ahead)
+                      int head_dim, float *s, size_t stride, const uint8_t *next)
 {
     vf acc[ROWS][GROUPS], key[GROUPS];
     for (int r = 0; r < R; r++)
         for (int g = 0; g < G; g++)
             acc[r][g] = vf_zero();
-    const size_t group_bytes = tg_kv_k_group_bytes(type, head_dim), dim = (size_t)head_dim;
-    const uint8_t *next = k + ahead;
-    const size_t back = back_of(ahead);
+    const size_t dim = (size_t)head_dim, k_stride = tg_kv_k_stride(type), bytes = k_stride / 4 * (size_t)G;
+    const bool ahead = next;
+    next = ahead ? next : k;
     if (type == TG_BF16) {
         vi pair[GROUPS];
-        for (int d = 0; d < head_dim; d += 2, k += 64, q += 2, next += 64 * G) {
-            fetch_twice(R, next, back, (size_t)(64 * G));
+        for (int d = 0; d < head_dim; d += 2, k += k_stride, q += 2, next += bytes) {
+            fetch(R, next, ahead, bytes);
             for (int g = 0; g < G; g++) {
-                pair[g] = vi_load(k + (size_t)g * group_bytes);
+                pair[g] = vi_load(k + g * 64);
                 key[g] = vf_bf16_first(pair[g]);
             }
             score_step(acc, q, dim, R, key, G);
@@ -115,11 +115,10 @@ VEC void score_groups(const float *q, const int R, const uint8_t *k, const int G
             score_step(acc, q + 1, dim, R, key, G);
         }
     } else {
-        const size_t step = 16 * size_of(type);
-        for (int d = 0; d < head_dim; d++, k += step, q++, next += (size_t)G * step) {
-            fetch_twice(R, next, back, (size_t)G * step);
+        for (int d = 0; d < head_dim; d++, k += k_stride, q++, next += bytes) {
+            fetch(R, next, ahead, bytes);
             for (int g = 0; g < G; g++)
-                key[g] = load_as(k + (size_t)g * group_bytes, type);
+                key[g] = load_as(k + (size_t)g * 16 * size_of(type), type);
             score_step(acc, q, dim, R, key, G);
         }
     }
@@ -153,7 +152,7 @@ VEC void value_columns(const float *p, size_t p_stride, const int R, const uint8
         vi pair[COLUMNS];
         v += (size_t)(from / 2) * (size_t)v_dim * 4;
         for (int j = from; j < to; j++, v += (size_t)v_dim * 4) {
-            fetch(R, v + ahead, ahead, (size_t)C * 64);
+            fetch(R, v + ahead, ahead != 0, (size_t)C * 64);
             for (int c = 0; c < C; c++)
                 pair[c] = vi_load(v + c * 64);
             if (!(j & 1)) {
@@ -171,7 +170,7 @@ VEC void value_columns(const float *p, size_t p_stride, const int R, const uint8
         const size_t row_bytes = (size_t)v_dim * size_of(type);
         v += (size_t)from * row_bytes;
         for (int j = from; j < to; j++, v += row_bytes) {
-            fetch(R, v + ahead, ahead, (size_t)C * 16 * size_of(type));
+            fetch(R, v + ahead, ahead != 0, (size_t)C * 16 * size_of(type));
             for (int c = 0; c < C; c++)
                 value[c] = load_as(v + (size_t)c * 16 * size_of(type), type);
             value_step(acc, p + j, p_stride, R, value, C);

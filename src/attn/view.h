@@ -3,10 +3,10 @@
  * Positions live in blocks of 64. Four consecutive blocks of a sequence are one chunk of 256 positions;
  * with blocks 0, 1, 2, ... a chunk is one contiguous stream. Inside a block of one KV head:
  *
- *     keys    four groups of 16, interleaved, so that a score is one chain over head_dim with keys in
- *             the lanes
- *       F32, F16   [4][head_dim][16]
- *       BF16       [4][head_dim / 2][16][2]         neighbouring dimensions in one dword (rounded up)
+ *     keys    interleaved, so that a score is one chain over head_dim with keys in the lanes, 16 to a group;
+ *             floats so that all of a block are read in the order in which they lie
+ *       F32, F16   [head_dim][64]
+ *       BF16       [head_dim / 2][64][2]            neighbouring dimensions in one dword (rounded up)
  *       Q8_0       [4]{ code [n / 4][16][4], scale f16 [n / 32][16] }, n = head_dim rounded up to 32;
  *                  the codes are unsigned: 128 is zero
  *       Q4         [4]{ code [n / 8][16][4], fifth [n / 32][16][4], scale f16 [n / 32][16] }; in the low nibbles
@@ -31,6 +31,7 @@
 #ifndef TG_ATTN_VIEW_H
 #define TG_ATTN_VIEW_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -87,6 +88,19 @@ static inline size_t tg_kv_k_group_bytes(tg_type type, int head_dim)
 static inline size_t tg_kv_k_block_bytes(tg_type type, int head_dim)
 {
     return TG_KV_BLOCK / TG_KV_GROUP * tg_kv_k_group_bytes(type, head_dim);
+}
+
+/* Bytes from the start of a block to the first dimension of its group g of keys, and from there to the next
+ * one (BF16: two). */
+static inline size_t tg_kv_k_group_at(tg_type type, int head_dim, int g)
+{
+    bool codes = type == TG_Q8_0 || type == TG_Q4;
+    return (size_t)g * (codes ? tg_kv_k_group_bytes(type, head_dim) : TG_KV_GROUP * (type == TG_F16 ? 2u : 4u));
+}
+
+static inline size_t tg_kv_k_stride(tg_type type)
+{
+    return TG_KV_BLOCK * (type == TG_F16 ? 2u : 4u);
 }
 
 static inline size_t tg_kv_v_block_bytes(tg_type type, int head_dim)

@@ -190,7 +190,8 @@ static bool reaches(int window, int keep, int pos, int first, int n)
     return window == 0 || first + n > pos - window + 1 || first < keep;
 }
 
-/* Attention reads keys in groups of 16, and their values with them. */
+/* Attention reads keys in groups of 16, and their values with them. Of a block that is not full as many bytes count,
+ * though groups of floats lie side by side. */
 static size_t add_kv(spans *s, const tg_config *c, const tg_kv *kv, int seq, tg_reach reach)
 {
     const tg_kv_view *v = &kv->layers.first;

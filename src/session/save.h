@@ -1,4 +1,4 @@
-/* save.h - the file of a saved session, version 1; private to this folder.
+/* save.h - the file of a saved session, version 2; private to this folder.
  *
  *     magic "tinygpts", u32 version, u32 order, u32 bytes of the header (all up to the tokens), u32 0
  *     u64 fields [TG_SAVED_FIELDS]
@@ -51,7 +51,7 @@ typedef enum tg_saved_field {
 
 #define TG_SAVED_MAGIC "tinygpts"
 enum {
-    TG_SAVED_VERSION = 1,
+    TG_SAVED_VERSION = 2,
     TG_SAVED_ORDER = 0x01020304,
     TG_SAVED_HEADER = 24 + 8 * TG_SAVED_FIELDS,
     TG_SAVED_NOTE_MAX = 64 << 20,

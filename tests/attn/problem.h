@@ -232,13 +232,11 @@ static inline void read_back(problem *p, int seq, int pos)
         size_t block = (size_t)p->seq[seq].block[pos / TG_KV_BLOCK], to = key_at(p, seq, pos, h);
         const uint8_t *k = kv->k + block * kv->k_block_stride + (size_t)h * kv->k_head_stride;
         const uint8_t *v = kv->v + block * kv->v_block_stride + (size_t)h * kv->v_head_stride;
-        size_t group = kv->type_k == TG_F32 ? 0 : at / 16;
-        k += group * tg_kv_k_group_bytes(kv->type_k, kv->head_dim);
         if (kv->type_k != TG_F32)
-            tg_kv_table()->widen_k(k, kv->type_k, kv->head_dim, 16, wide);
+            tg_kv_table()->widen_k(k, kv->type_k, kv->head_dim, (int)at + 1, wide);
         const float *from = kv->type_k == TG_F32 ? (const float *)(const void *)k : wide;
         for (size_t d = 0; d < dim; d++)
-            p->k[to + d] = from[(at / 16 - group) * 16 * dim + d * 16 + at % 16];
+            p->k[to + d] = from[d * TG_KV_BLOCK + at];
         if (kv->type_v != TG_F32)
             tg_kv_table()->widen_v(v, kv->type_v, kv->head_dim, (int)at + 1, wide);
         from = kv->type_v == TG_F32 ? (const float *)(const void *)v : wide;

@@ -300,7 +300,7 @@ static void other_formats(void **state)
         uint8_t value;
         const char *wanted;
     } cases[] = {{0, 'T', "not a saved session"},       {7, 0, "not a saved session"},
-                 {8, 0, "version of the format (found 0"}, {8, 2, "version of the format (found 2, allowed 1)"},
+                 {8, 0, "version of the format (found 0"}, {8, 1, "version of the format (found 1, allowed 2)"},
                  {11, 1, "version of the format"},      {12, 1, "order of bytes"},
                  {16, 8, "size of the header"},         {20, 1, "size of the header"}};
     tg_session *s;
