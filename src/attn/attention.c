@@ -71,6 +71,7 @@ typedef struct scratch {
     tg_chunk chunk; /* its scratch, and where its queries go */
     const float **q;
     int *lo, *hi;
+    int ranges_of; /* the chunk and its range that lo and hi tell of, see set_ranges; -1: none */
     float *sink; /* a state */
     float *states;
 } scratch;
@@ -127,7 +128,8 @@ static inline range range_of(const tg_attn *a, const tg_attn_row *row, int which
 
 /* ---- tiles --------------------------------------------------------------------------------------- */
 
-/* Batch rows first .. end - 1, all of one sequence, with the query heads of one KV head. */
+/* Batch rows first .. end - 1, all of one sequence, with the query heads of one KV head: of one after the
+ * other, and only `head` changes. */
 typedef struct tile {
     const tg_attn *a;
     int first, end, head;     /* head: of K and V */
@@ -145,9 +147,9 @@ static int tile_end(const tg_attn *a, int first, int tokens)
     return end;
 }
 
-static void tile_make(tile *t, const tg_attn *a, int first, int end, int head, int group)
+static void tile_make(tile *t, const tg_attn *a, int first, int end, int group)
 {
-    *t = (tile){.a = a, .first = first, .end = end, .head = head, .group = group, .n = (end - first) * group};
+    *t = (tile){.a = a, .first = first, .end = end, .group = group, .n = (end - first) * group};
     for (int which = a->mods.window > 0 ? KEPT : WINDOW; which < N_RANGES; which++) {
         range *all = &t->chunks[which];
         for (int i = first; i < end; i++) {
@@ -181,14 +183,12 @@ static size_t first_offset(const tile *t)
 
 /* ---- lanes --------------------------------------------------------------------------------------- */
 
-static void prepare(const tile *t, scratch *s)
+/* What all KV heads of the tile share. */
+static void prepare_tile(const tile *t, scratch *s)
 {
     const tg_kv_view *kv = &t->a->kv;
     tg_chunk *c = &s->chunk;
-    const float *q = t->a->q + first_offset(t);
-    for (int i = 0; i < t->n; q += (size_t)(t->a->n_head * kv->head_dim))
-        for (int h = 0; h < t->group; h++, i++)
-            s->q[i] = q + (size_t)(h * kv->head_dim);
+    s->ranges_of = -1;
     c->type_k = kv->type_k;
     c->type_v = kv->type_v;
     c->dots = t->a->dots;
@@ -200,7 +200,37 @@ static void prepare(const tile *t, scratch *s)
     c->q = s->q;
     c->lo = s->lo;
     c->hi = s->hi;
-    s->kernels->prepare(c);
+}
+
+/* The queries of one. */
+static void prepare_head(const tile *t, scratch *s)
+{
+    size_t dim = (size_t)t->a->kv.head_dim;
+    const float *q = t->a->q + first_offset(t);
+    for (int i = 0; i < t->n; q += (size_t)t->a->n_head * dim)
+        for (int h = 0; h < t->group; h++, i++)
+            s->q[i] = q + (size_t)h * dim;
+    s->kernels->prepare(&s->chunk);
+}
+
+/* Which keys of a chunk each row has, unless they are known from another head. */
+static void set_ranges(const tile *t, int c, int which, scratch *s)
+{
+    const tg_attn *a = t->a;
+    int base = c * TG_KV_CHUNK;
+    if (s->ranges_of == c * N_RANGES + which)
+        return;
+    s->ranges_of = c * N_RANGES + which;
+    for (int token = t->first, i = 0; token < t->end; token++) {
+        range r = range_of(a, &a->row[token], which);
+        int lo = r.from - base, hi = r.end - base;
+        lo = lo < 0 ? 0 : lo;
+        hi = hi > TG_KV_CHUNK ? TG_KV_CHUNK : hi < 0 ? 0 : hi;
+        for (int h = 0; h < t->group; h++, i++) {
+            s->lo[i] = lo;
+            s->hi[i] = hi;
+        }
+    }
 }
 
 /* `next`: the chunk behind this one, to be fetched ahead. */
@@ -208,24 +238,14 @@ static void absorb_chunk(const tile *t, int c, int next, int which, scratch *s, 
 {
     const tg_attn *a = t->a;
     const tg_kv_view *kv = &a->kv;
-    int base = c * TG_KV_CHUNK, last = 0;
-    for (int token = t->first, i = 0; token < t->end; token++) {
-        range r = range_of(a, &a->row[token], which);
-        int lo = r.from - base, hi = r.end - base;
-        lo = lo < 0 ? 0 : lo;
-        hi = hi > TG_KV_CHUNK ? TG_KV_CHUNK : hi < 0 ? 0 : hi;
-        last = hi > last ? hi : last;
-        for (int h = 0; h < t->group; h++, i++) {
-            s->lo[i] = lo;
-            s->hi[i] = hi;
-        }
-    }
+    int first = c * TG_KV_CHUNK_BLOCKS, n_blocks = t->last_block - first + 1;
+    set_ranges(t, c, which, s);
     const int32_t *block = a->seq[a->row[t->first].seq].block;
     const uint8_t *k = kv->k + (size_t)t->head * kv->k_head_stride;
     const uint8_t *v = kv->v + (size_t)t->head * kv->v_head_stride;
     bool more = in_range(t->chunks[WINDOW], next);
-    for (int i = 0; i < TG_KV_CHUNK_BLOCKS && i * TG_KV_BLOCK < last; i++) {
-        size_t b = (size_t)block[c * TG_KV_CHUNK_BLOCKS + i];
+    for (int i = 0; i < TG_KV_CHUNK_BLOCKS && i < n_blocks; i++) {
+        size_t b = (size_t)block[first + i];
         s->chunk.k[i] = k + b * kv->k_block_stride;
         s->chunk.v[i] = v + b * kv->v_block_stride;
     }
@@ -393,13 +413,17 @@ static void run(const tg_worker *w, const tg_attn *a, enum schedule schedule, sc
     /* Tiny units are taken several at a time. */
     size_t grain = schedule == WHOLE ? grain_of(w, a) : 1, n_takes = (n_units + grain - 1) / grain;
     cursor c = {0};
-    tile t;
+    tile t = {0};
     for (size_t take; (take = tg_take(w, n_takes)) < n_takes;) {
         for (size_t unit = take * grain; unit < (take + 1) * grain && unit < n_units; unit++) {
             int index = (int)(unit / parts), head = index % a->kv.n_head_kv;
             seek(&c, a, tokens, index / a->kv.n_head_kv);
-            tile_make(&t, a, c.first, c.end, head, group);
-            prepare(&t, s);
+            if (c.first != t.first || c.end != t.end) {
+                tile_make(&t, a, c.first, c.end, group);
+                prepare_tile(&t, s);
+            }
+            t.head = head;
+            prepare_head(&t, s);
             if (schedule == WHOLE)
                 run_whole(&t, s);
             else
