@@ -87,12 +87,22 @@ VEC void score_step(vf acc[ROWS][GROUPS], const float *q, size_t stride, const i
     }
 }
 
+/* One dimension, of F32 or F16. */
+VEC void score_one(vf acc[ROWS][GROUPS], const float *q, size_t stride, const int R, const uint8_t *k, const int G,
+                   const tg_type type)
+{
+    vf key[GROUPS];
+    for (int g = 0; g < G; g++)
+        key[g] = load_as(k + (size_t)g * 16 * size_of(type), type);
+    score_step(acc, q, stride, R, key, G);
+}
+
 /* R rows [head_dim] against the G groups of floating-point keys at k: s[r * stride + 16 g + lane]. From `next`
  * on as many bytes as these keys have are fetched meanwhile; NULL: nothing that is not here already. */
 VEC void score_groups(const float *q, const int R, const uint8_t *k, const int G, const tg_type type,
                       int head_dim, float *s, size_t stride, const uint8_t *next)
 {
-    vf acc[ROWS][GROUPS], key[GROUPS];
+    vf acc[ROWS][GROUPS];
     for (int r = 0; r < R; r++)
         for (int g = 0; g < G; g++)
             acc[r][g] = vf_zero();
@@ -101,6 +111,7 @@ VEC void score_groups(const float *q, const int R, const uint8_t *k, const int G
     next = ahead ? next : k;
     if (type == TG_BF16) {
         vi pair[GROUPS];
+        vf key[GROUPS];
         for (int d = 0; d < head_dim; d += 2, k += k_stride, q += 2, next += bytes) {
             fetch(R, next, ahead, bytes);
             for (int g = 0; g < G; g++) {
@@ -115,12 +126,16 @@ VEC void score_groups(const float *q, const int R, const uint8_t *k, const int G
             score_step(acc, q + 1, dim, R, key, G);
         }
     } else {
-        for (int d = 0; d < head_dim; d++, k += k_stride, q++, next += bytes) {
-            fetch(R, next, ahead, bytes);
-            for (int g = 0; g < G; g++)
-                key[g] = load_as(k + (size_t)g * 16 * size_of(type), type);
-            score_step(acc, q, dim, R, key, G);
+        /* A chain or two wait for themselves: the less stands between them, the sooner comes what is behind. */
+        const size_t far = R * G <= 2 && TG_ISA_LEVEL != TG_ISA_scalar ? 4 : 1;
+        size_t d = 0;
+        for (; d + far <= dim; d += far, k += far * k_stride, q += far, next += far * bytes) {
+            fetch(R, next, ahead, far * bytes);
+            for (size_t i = 0; i < far; i++)
+                score_one(acc, q + i, dim, R, k + i * k_stride, G, type);
         }
+        for (; far > 1 && d < dim; d++, k += k_stride, q++)
+            score_one(acc, q, dim, R, k, G, type);
     }
     for (int r = 0; r < R; r++)
         for (int g = 0; g < G; g++)
