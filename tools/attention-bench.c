@@ -688,7 +688,7 @@ static void section_short(void)
         }
         snprintf(add_claim(square ? "short prompts, N = 1 ... 512 rows and keys"
                                   : "short rows, one query, N = 1 ... 512 keys",
-                           "auto within 10 % of the best strategy", worst <= 1.1, "setting up: lanes and ranges")
+                           "auto within 10 % of the best strategy", worst <= 1.1, "setting up; fetching what the caches have")
                      ->measured,
                  160, "%.2f × the time of %s at N = %d, at worst", worst, worst_name, worst_n);
     }
@@ -707,7 +707,8 @@ static void section_decode(void)
     put_figure(&f);
     double part = ratio(&t[1], &t[0], 3 * bench.runs);
     snprintf(add_claim("decode, f16, groups of 3, 16,384 keys × 30 layers × 3 KV heads",
-                       "≥ 90 % of the best plain read loop", part >= 0.9, "memory")
+                       "≥ 90 % of the best plain read loop", part >= 0.9,
+                       "memory; conversions and products overlap with it in part")
                  ->measured, 160, "%.0f %% of %.1f GB/s", 100 * part, cache_bytes(&p) / t[1].seconds * 1e-9);
     problem_free(&p);
 }
