@@ -45,11 +45,10 @@ ISA_avx2   := $(BODY_OPT) -mavx2 -mfma -mf16c
 ISA_avx512 := $(ISA_avx2) -mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx512vnni \
               -mprefer-vector-width=512
 
-# The OpenMP build of OpenBLAS: Debian's alternatives may point the plain name at another build.
+# The OpenMP build of OpenBLAS, which is loaded at run time: Debian's alternatives may point the plain name at another.
 BLAS_DIR := $(wildcard /usr/lib/$(subst -pc-,-,$(MACHINE))/openblas-openmp)
-# clang: its own OpenMP run time goes first, or OpenBLAS brings a second one.
-LIBS := $(if $(IS_CLANG),-lomp) $(if $(BLAS_DIR),-L$(BLAS_DIR)) -lopenblas -ljansson \
-        $(if $(filter-out 0,$(WITH_CURL)),-lcurl -lcrypto) -lm -lpthread
+# clang: its own OpenMP run time is there before OpenBLAS is, or that brings a second one.
+LIBS := $(if $(IS_CLANG),-lomp) -ljansson $(if $(filter-out 0,$(WITH_CURL)),-lcurl -lcrypto) -lm -lpthread -ldl
 
 READLINE := $(filter-out 0,$(WITH_READLINE))
 BASE += $(if $(READLINE),-DTG_WITH_READLINE)
@@ -122,6 +121,7 @@ $(BUILD)/fetch/catalog.inc: models/catalog.txt
 	     gsub(/"/, "", $$5); print $$5 "000000ull}," }' $< >$@
 $(BUILD)/src/fetch/catalog.o: $(BUILD)/fetch/catalog.inc
 $(BUILD)/src/fetch/catalog.o: private BASE += -I$(BUILD)
+$(BUILD)/src/kernel/blas.o: private BASE += -DTG_BLAS_DIR='"$(BLAS_DIR:%=%/)"'
 
 $(BUILD)/%.o: %.c $(BUILD)/flags
 	@mkdir -p $(@D)
@@ -180,7 +180,7 @@ asan: ## `make check` under the address and undefined-behaviour sanitizers
 
 $(BUILD)/tools/%: tools/%.c $(LIB)
 	@mkdir -p $(@D)
-	$(LINK) -Itools -o $@ $< $(LIB) $(LIBS)
+	$(LINK) -Itools -o $@ $< $(LIB) $(LIBS) $(BLAS_DIR:%=-L%) -lopenblas
 
 bench-attention: $(BUILD)/tools/attention-bench ## softmax and attention, each algorithm against its opponents
 	@$< -t 2 --csv $(BUILD)/attention.csv

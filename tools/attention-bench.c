@@ -826,6 +826,10 @@ int main(int argc, char **argv)
                            "counted_bytes_per_unit,gb_s,gflop_s,error,extra_bytes\n");
     printf("%d threads, %s kernels, OpenBLAS %s, L3 %zu MiB, medians of %d interleaved runs or more\n",
            bench.n_threads, tg_isa_name(), tg_blas_name(), bench.l3_bytes >> 20, bench.runs);
+    if (tg_blas_load(&err)) {
+        fprintf(stderr, "attention-bench: %s\n", err.message);
+        return 7;
+    }
     tg_blas_warm_up();
     for (int k = 0; k < N_SECTIONS; k++) {
         if (any && !chosen[k])

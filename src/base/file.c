@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/limit.h"
 #include "base/memory.h"
 
 tg_status tg_file_read(int fd, void *data, uint64_t size, const char *path, tg_error *err)
@@ -112,6 +113,9 @@ tg_status tg_file_open(tg_file *file, const char *path, uint64_t max_bytes, bool
         }
     }
     uint8_t *data = NULL;
+    status = tg_limit_check(size, "the contents of a file", err);
+    if (status != TG_OK)
+        goto done;
     if (posix_memalign((void **)&data, 64, size) != 0) {
         status = tg_fail_alloc(err, size, "the contents of a file");
         goto done;

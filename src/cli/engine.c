@@ -41,6 +41,13 @@ static bool find_default(char *path, size_t room)
     return false;
 }
 
+/* What of the options makes a need of memory less. */
+static void hint(tg_error *err, const char *before, const char *option, const char *behind)
+{
+    const size_t n = strlen(err->message);
+    snprintf(err->message + n, sizeof err->message - n, "; %s%s%s", before, option, behind);
+}
+
 int tg_engine_load(tg_model **model, const char *path, const tg_options *opt, unsigned flags,
                    tg_error *err)
 {
@@ -69,6 +76,8 @@ int tg_engine_load(tg_model **model, const char *path, const tg_options *opt, un
     double begun = tg_seconds();
     flags |= (opt->no_mmap ? TG_LOAD_NO_MMAP : 0) | (opt->interleave ? TG_LOAD_INTERLEAVED : 0);
     status = (int)tg_model_load(model, at, flags, err);
+    if (status == TG_E_RESOURCE && flags & (TG_LOAD_NO_MMAP | TG_LOAD_INTERLEAVED))
+        hint(err, "without ", opt->no_mmap ? "--no-mmap" : "--interleave", " it takes less");
     if (!status)
         tg_model_get_tokenizer(*model, &tokens);
     if (!status && tokens.pre_assumed)
@@ -203,15 +212,23 @@ int tg_engine_sessions(tg_session **session, const tg_model *model, const tg_opt
 {
     tg_session_params params = tg_engine_params(opt, n_ctx);
     tg_session_info info;
+    uint64_t kv_bytes, scratch_bytes;
     params.n_seq_max = n_seq;
     params.n_ctx = n_ctx_all < CONTEXT_MAX ? n_ctx_all : CONTEXT_MAX;
     if (opt->n_threads > n_cpus())
         tg_say_warning("%d threads on %d processors", opt->n_threads, n_cpus());
     *session = NULL;
     int status = (int)tg_session_create(session, model, &params, err);
-    if (status || !opt->verbose)
+    if (status == TG_E_RESOURCE)
+        hint(err, "-c, -b, -t, --kv-type", opt->blas ? "" : " and --blas off", " make it less");
+    if (status)
         return status;
     tg_session_get_info(*session, &info);
+    tg_session_memory(model, &params, &kv_bytes, &scratch_bytes);
+    if (info.scratch_bytes < scratch_bytes) /* each thread has its part of it */
+        tg_say_warning("fewer threads can be had than there should be: %d", info.n_threads);
+    if (!opt->verbose)
+        return TG_OK;
     tg_say_note("%d thread%s, %s kernels, context %d, batch %d", info.n_threads,
                 info.n_threads == 1 ? "" : "s", info.isa, info.n_ctx, info.n_batch);
     tg_say_note("memory: cache %.1f MiB when full, scratch %.1f MiB",

@@ -5,6 +5,15 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "base/error.h"
+
+/* To come before all else but the name; again costs nothing. TG_E_RESOURCE when it is not there. It needs room for a
+ * buffer (TG_BLAS_BYTES), or does not return. */
+tg_status tg_blas_load(tg_error *err);
+
+/* Of address space: what a thread's buffer takes, and the library, at most. */
+enum { TG_BLAS_BYTES = 136 << 20 };
+
 /* c[m][n] = a[m][k] * b[n][k]^T, or with `add` c += that, row-major with the given row lengths; single-threaded
  * when called from inside a team's program. */
 void tg_blas_gemm(int m, int n, int k, const float *a, size_t lda, const float *b, size_t ldb, bool add, float *c,
@@ -13,6 +22,6 @@ void tg_blas_gemm(int m, int n, int k, const float *a, size_t lda, const float *
 /* OpenBLAS ends the process when it cannot get its buffers: ask for them before there is much to lose. */
 void tg_blas_warm_up(void);
 
-const char *tg_blas_name(void); /* its kernels' name */
+const char *tg_blas_name(void); /* its kernels' name; "none" where it is not there */
 
 #endif

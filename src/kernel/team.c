@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -101,6 +102,50 @@ int tg_team_default_size(void)
     return n < 1 ? 1 : n > TG_MAX_THREADS ? TG_MAX_THREADS : n;
 }
 
+/* ---- are they to be had? ------------------------------------------------------------------- */
+
+typedef struct probe {
+    pthread_mutex_t gate;
+    pthread_t thread;
+    pid_t id;
+} probe;
+
+static void *pass(void *arg)
+{
+    probe *p = arg;
+    p->id = (pid_t)syscall(SYS_gettid);
+    pthread_mutex_lock(&p->gate);
+    pthread_mutex_unlock(&p->gate);
+    return NULL;
+}
+
+/* How many of n threads can be there together. OpenMP ends the process when it gets fewer than it asks for, or no memory
+ * for what it keeps of them: so let them start, and end, before it does. They count as there until the system has
+ * forgotten them, which is after they have been joined. */
+static tg_status count_startable(int *n, tg_error *err)
+{
+    enum { KEPT_BYTES = 8192 };
+    probe *p = tg_alloc((size_t)*n, sizeof *p + KEPT_BYTES, "threads", err);
+    int k = 1;
+    if (!p)
+        return TG_E_RESOURCE;
+    for (; k < *n; k++) {
+        pthread_mutex_init(&p[k].gate, NULL);
+        pthread_mutex_lock(&p[k].gate);
+        if (pthread_create(&p[k].thread, NULL, pass, &p[k]) != 0)
+            break;
+    }
+    *n = k;
+    while (--k > 0) {
+        pthread_mutex_unlock(&p[k].gate);
+        pthread_join(p[k].thread, NULL);
+        while (syscall(SYS_tgkill, getpid(), p[k].id, 0) == 0)
+            sched_yield();
+    }
+    tg_free(p);
+    return TG_OK;
+}
+
 /* ---- the team ------------------------------------------------------------------------------ */
 
 /* Scratch memory of all threads, and their counters. */
@@ -109,10 +154,18 @@ static size_t all_bytes(const tg_team *t)
     return (t->scratch_bytes + sizeof *t->share) * (size_t)t->n_threads;
 }
 
+static void nothing(const tg_worker *worker, void *arg)
+{
+    (void)worker, (void)arg;
+}
+
+/* Of fewer threads, where the system starts no more of them: tg_team_size tells. */
 tg_status tg_team_create(tg_team **team, int n_threads, size_t scratch_bytes, tg_error *err)
 {
     *team = NULL;
     tg_team *t = NULL;
+    if (count_startable(&n_threads, err) != TG_OK)
+        return TG_E_RESOURCE;
     if (posix_memalign((void **)&t, 64, sizeof *t) != 0)
         return tg_fail_alloc(err, sizeof *t, "a thread team");
     memset(t, 0, sizeof *t);
@@ -129,6 +182,7 @@ tg_status tg_team_create(tg_team **team, int n_threads, size_t scratch_bytes, tg
     t->patience = n_threads <= cpus ? 10000000 : 0;
     pthread_mutex_init(&t->lock, NULL);
     pthread_cond_init(&t->open, NULL);
+    tg_team_run(t, nothing, NULL); /* starts them */
     *team = t;
     return TG_OK;
 }
@@ -176,20 +230,29 @@ static void restore_subnormals(unsigned long saved)
 #endif
 }
 
+static void work(tg_team *team, int rank, int size, void (*fn)(const tg_worker *worker, void *arg), void *arg)
+{
+    const tg_worker w = {team, rank, size, team->scratch + team->scratch_bytes * (size_t)rank};
+    const unsigned long saved = flush_subnormals();
+    const int n_nested = size == 1 ? omp_get_max_threads() : 0;
+    if (size == 1)
+        omp_set_num_threads(1); /* BLAS sees no team, and would make its own */
+    fn(&w, arg);
+    if (size == 1)
+        omp_set_num_threads(n_nested);
+    restore_subnormals(saved);
+}
+
 void tg_team_run(tg_team *team, void (*fn)(const tg_worker *worker, void *arg), void *arg)
 {
     atomic_store(&team->n_arrived, 0);
     atomic_fetch_add(&team->generation, 1);
-#pragma omp parallel num_threads(team->n_threads)
-    {
-        int rank = omp_get_thread_num(), size = omp_get_num_threads();
-        tg_worker w = {team, rank, size, team->scratch + team->scratch_bytes * (size_t)rank};
-        if (size == 1)
-            omp_set_num_threads(1); /* of this region alone: BLAS sees no team, and would make its own */
-        unsigned long saved = flush_subnormals();
-        fn(&w, arg);
-        restore_subnormals(saved);
+    if (team->n_threads == 1) { /* OpenMP would allocate, and end the process where it cannot */
+        work(team, 0, 1, fn, arg);
+        return;
     }
+#pragma omp parallel num_threads(team->n_threads)
+    work(team, omp_get_thread_num(), omp_get_num_threads(), fn, arg);
 }
 
 static void relax(void)

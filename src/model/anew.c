@@ -1,4 +1,5 @@
 /* anew.c - quantised matrices laid anew, interleaved, once they are loaded. */
+#include "base/limit.h"
 #include "kernel/interleave.h"
 #include "model/weights.h"
 
@@ -86,6 +87,8 @@ tg_status tg_weights_interleave(tg_weights *w, const tg_container *c, tg_error *
         w->interleaved_bytes += room_of(matrix_at(w, i));
     if (!c || w->interleaved_bytes == 0)
         return TG_OK;
+    if (tg_limit_check(w->interleaved_bytes, "weights laid anew", err) != TG_OK)
+        return TG_E_RESOURCE;
     w->interleaved = tg_alloc_huge(w->interleaved_bytes, "weights laid anew", err);
     if (!w->interleaved)
         return TG_E_RESOURCE;

@@ -358,6 +358,7 @@ tg_status tg_machine_measure(int n_threads, tg_machine *machine, tg_error *err)
         return tg_fail(err, TG_E_USAGE, NULL, "threads (found %d, allowed 0 to %d)", n_threads,
                        TG_MAX_THREADS);
     tg_status status = tg_team_create(&team, machine->n_threads, 0, err);
+    machine->n_threads = status == TG_OK ? tg_team_size(team) : 0;
     if (status == TG_OK)
         status = read_rate(team, &machine->read_bytes_per_s, err);
     if (status == TG_OK) {

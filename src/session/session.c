@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/limit.h"
 #include "kernel/blas.h"
 #include "kernel/isa.h"
 #include "session/measure.h"
@@ -115,24 +116,44 @@ static bool any_float(const tg_weights *w, tg_matmul_mode mode)
     return false;
 }
 
-/* OpenBLAS asks for a buffer a thread until it gets one, and without room for ever: is there room? */
-static tg_status ready_blas(tg_session *s, tg_error *err)
+/* OpenBLAS asks for a buffer a thread until it gets one, and without room for ever: for how many threads is there room
+ * beside the cache? It is held until all the rest has found its own. */
+static tg_status hold_room_for_blas(tg_session *s, void **room, size_t *n_bytes, tg_error *err)
 {
-    const size_t n_bytes = (size_t)s->params.n_threads * ((size_t)136 << 20);
+    int *n = &s->params.n_threads;
     s->uses_blas = !s->params.no_blas && any_float(s->w, (tg_matmul_mode){.precise = s->params.precise});
     if (!s->uses_blas)
         return TG_OK;
-    void *room = tg_reserve(n_bytes, "the buffers of OpenBLAS", err);
-    if (!room)
-        return TG_E_RESOURCE;
-    tg_unreserve(room, n_bytes);
-    tg_blas_warm_up();
-    return TG_OK;
+    for (;; --*n) {
+        *n_bytes = (size_t)(*n + 1) * TG_BLAS_BYTES;
+        *room = tg_reserve(*n_bytes, "OpenBLAS and its buffers", err);
+        if (*room || *n == 1)
+            return *room ? TG_OK : TG_E_RESOURCE;
+    }
+}
+
+static tg_status give_room_to_blas(void **room, size_t n_bytes, tg_error *err)
+{
+    tg_unreserve(*room, n_bytes);
+    *room = NULL;
+    tg_status status = tg_blas_load(err);
+    if (status == TG_OK)
+        tg_blas_warm_up();
+    return status;
+}
+
+static tg_status check_memory(const tg_weights *w, const tg_session_params *params, tg_error *err)
+{
+    uint64_t kv_bytes, scratch_bytes;
+    tg_session_needs(w, params, &kv_bytes, &scratch_bytes);
+    return tg_limit_check(kv_bytes + scratch_bytes, "the cache when full and scratch memory", err);
 }
 
 tg_status tg_session_make(tg_session **session, const tg_weights *w, const tg_session_params *params,
                           tg_error *err)
 {
+    void *room = NULL;
+    size_t room_bytes = 0;
     *session = NULL;
     tg_session *s = tg_alloc(1, sizeof *s, "a session", err);
     if (!s)
@@ -142,13 +163,13 @@ tg_status tg_session_make(tg_session **session, const tg_weights *w, const tg_se
     tg_status status = check_params(&s->params, err);
     if (status == TG_OK)
         status = check_attention(&s->params, w, err);
-    if (status != TG_OK)
-        goto fail;
-    status = ready_blas(s, err);
-    if (status != TG_OK)
-        goto fail;
-    status = tg_kv_create(&s->kv, &w->config, s->params.n_ctx, s->params.n_seq_max,
-                          tg_session_kv_type(s->params.type_k), tg_session_kv_type(s->params.type_v), err);
+    if (status == TG_OK)
+        status = check_memory(w, params, err);
+    if (status == TG_OK)
+        status = tg_kv_create(&s->kv, &w->config, s->params.n_ctx, s->params.n_seq_max,
+                              tg_session_kv_type(s->params.type_k), tg_session_kv_type(s->params.type_v), err);
+    if (status == TG_OK)
+        status = hold_room_for_blas(s, &room, &room_bytes, err);
     if (status != TG_OK)
         goto fail;
     /* Rotation may depend on what was asked for, and not on what a block has more. */
@@ -159,17 +180,20 @@ tg_status tg_session_make(tg_session **session, const tg_weights *w, const tg_se
     status = tg_team_create(&s->team, s->params.n_threads, worker_bytes(w, &s->params), err);
     if (status != TG_OK)
         goto fail;
+    s->params.n_threads = tg_team_size(s->team);
     s->arena_bytes = lay_out(s, NULL);
     s->arena = tg_reserve(s->arena_bytes, "scratch memory", err);
-    if (!s->arena) {
+    if (!s->arena)
         status = TG_E_RESOURCE;
+    else if (s->uses_blas)
+        status = give_room_to_blas(&room, room_bytes, err);
+    if (status != TG_OK)
         goto fail;
-    }
     lay_out(s, s->arena);
 
     tg_forward *f = &s->forward;
     f->w = w;
-    f->mode = (tg_matmul_mode){.precise = s->params.precise, .blas = !s->params.no_blas};
+    f->mode = (tg_matmul_mode){.precise = s->params.precise, .blas = s->uses_blas};
     f->attention = tg_attn_strategy_by_name(s->params.attention);
     f->window = s->params.window;
     f->keep = s->params.keep;
@@ -180,6 +204,7 @@ tg_status tg_session_make(tg_session **session, const tg_weights *w, const tg_se
     *session = s;
     return TG_OK;
 fail:
+    tg_unreserve(room, room_bytes);
     tg_session_free(s);
     return status;
 }

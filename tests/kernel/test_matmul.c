@@ -12,6 +12,7 @@
 
 #include <cmocka.h>
 
+#include "kernel/blas.h"
 #include "kernel/interleave.h"
 #include "kernel/matmul.h"
 #include "support/blocks.h"
@@ -487,6 +488,8 @@ static void same_bits_at_each_level(void **state)
 int main(int argc, char **argv)
 {
     program_path = argv[0];
+    if (tg_blas_load(NULL))
+        return 1;
     if (argc > 1) {
         print_bits();
         return 0;
