@@ -31,9 +31,13 @@ struct tg_model {
 /* ---- models ---------------------------------------------------------------------------------------- */
 
 /* For inspection what cannot be used is no error: it is left out. */
+static bool is_fatal(unsigned flags, tg_status status)
+{
+    return status != TG_OK && (!(flags & TG_LOAD_META_ONLY) || status == TG_E_RESOURCE);
+}
+
 static tg_status load_parts(tg_model *m, unsigned flags, tg_error *err)
 {
-    bool meta_only = flags & TG_LOAD_META_ONLY;
     if (flags & TG_LOAD_TOKENIZER)
         return tg_tokenizer_load(&m->tokenizer, m->container, TG_MAX_VOCAB, err);
     tg_status status = tg_config_load(m->container, &m->weights.arch, &m->architecture, &m->weights.config,
@@ -41,34 +45,36 @@ static tg_status load_parts(tg_model *m, unsigned flags, tg_error *err)
     if (status == TG_OK)
         status = tg_weights_load(&m->weights, m->container, m->arena, err);
     if (status == TG_OK && flags & TG_LOAD_INTERLEAVED)
-        status = tg_weights_interleave(&m->weights, meta_only ? NULL : m->container, err);
+        status = tg_weights_interleave(&m->weights, flags & TG_LOAD_META_ONLY ? NULL : m->container, err);
     m->supported = status == TG_OK;
-    if (status != TG_OK && !meta_only)
+    if (is_fatal(flags, status))
         return status;
     if (status != TG_OK)
         m->why = *err;
-    tg_error unused;
-    int n_vocab = m->supported ? m->weights.config.n_vocab : TG_MAX_VOCAB;
-    status = tg_tokenizer_load(&m->tokenizer, m->container, n_vocab, !meta_only ? err : m->supported ? &m->why : &unused);
+    status = tg_tokenizer_load(&m->tokenizer, m->container, m->supported ? m->weights.config.n_vocab : TG_MAX_VOCAB, err);
+    if (status != TG_OK && m->supported)
+        m->why = *err;
     if (status == TG_OK)
         status = tg_chat_find(m->container, &m->chat_template, err);
-    return meta_only ? TG_OK : status;
+    return is_fatal(flags, status) ? status : TG_OK;
 }
 
 tg_status tg_model_load(tg_model **model, const char *path, unsigned flags, tg_error *err)
 {
+    tg_error own = {0};
     *model = NULL;
     tg_model *m = tg_alloc(1, sizeof *m, "a model", err);
     if (!m)
         return TG_E_RESOURCE;
-    m->arena = tg_arena_create(err);
-    tg_status status = m->arena ? tg_container_open(&m->container, path, flags & TG_LOAD_NO_MMAP, err)
+    m->arena = tg_arena_create(&own);
+    tg_status status = m->arena ? tg_container_open(&m->container, path, flags & TG_LOAD_NO_MMAP, &own)
                                 : TG_E_RESOURCE;
-    tg_error inner = {0};
     if (status == TG_OK)
-        status = load_parts(m, flags, flags & TG_LOAD_META_ONLY ? &inner : err);
+        status = load_parts(m, flags, &own);
     if (status != TG_OK) {
         tg_model_free(m);
+        if (err)
+            *err = own;
         return status;
     }
     *model = m;

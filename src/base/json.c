@@ -7,10 +7,13 @@
 
 #include <inttypes.h>
 #include <pthread.h>
+#include <setjmp.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/file.h"
+#include "base/memory.h"
 
 /* What jansson allocates for each thing, with malloc's overhead, at the worst moment: a table that
  * doubles exists twice. Measured by tests/base/test_json.c. */
@@ -92,19 +95,81 @@ static tg_status check_shape(const char *s, size_t n, size_t skipped, const char
     return TG_OK;
 }
 
-/* jansson goes on when a string gets no more room, and forgets errno at the next number. */
-static _Thread_local bool had_no_memory;
+/* ---- memory that runs out ---------------------------------------------------------------------
+ *
+ * jansson goes on when a string gets no more room, and then reads and writes behind what it has: so a parse ends where it
+ * stands. What it has allocated by then is listed, and freed. */
+
+typedef struct parse {
+    void **block; /* [n] of capacity */
+    size_t n, capacity;
+    jmp_buf out;
+} parse;
+
+static _Thread_local parse *current; /* NULL: values are made by other means */
+static atomic_bool lacks_memory;
+static json_malloc_t next_malloc; /* what was set before, by whoever uses jansson as well */
+static json_free_t next_free;
 
 static void *allocate(size_t n)
 {
-    void *p = malloc(n);
-    had_no_memory |= !p;
-    return p;
+    parse *p = current;
+    void *block = p && !tg_grow((void **)&p->block, &p->capacity, p->n + 1, sizeof *p->block, "", NULL) ? NULL : next_malloc(n);
+    if (!block)
+        lacks_memory = true;
+    if (p && !block)
+        longjmp(p->out, 1);
+    if (p)
+        p->block[p->n++] = block;
+    return block;
 }
 
-static void watch_memory(void)
+/* Most are freed soon. */
+static void release(void *block)
 {
-    json_set_alloc_funcs(allocate, free);
+    parse *p = current;
+    size_t i = p ? p->n : 0;
+    while (i > 0 && p->block[i - 1] != block)
+        i--;
+    if (i > 0)
+        p->block[i - 1] = p->block[--p->n];
+    next_free(block);
+}
+
+static void watch(void)
+{
+    json_get_alloc_funcs(&next_malloc, &next_free);
+    json_set_alloc_funcs(allocate, release);
+}
+
+void tg_json_watch(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, watch);
+}
+
+bool tg_json_lacks_memory(void)
+{
+    return lacks_memory;
+}
+
+json_t *tg_json_decode(const char *bytes, size_t n, size_t flags, json_error_t *why)
+{
+    parse p = {0};
+    json_t *volatile value = NULL;
+    tg_json_watch();
+    current = &p;
+    if (setjmp(p.out) == 0) {
+        value = json_loadb(bytes, n, flags, why);
+    } else {
+        for (size_t i = 0; i < p.n; i++)
+            next_free(p.block[i]);
+        *why = (json_error_t){.text = "out of memory", .position = -1};
+        why->text[JSON_ERROR_TEXT_LENGTH - 1] = json_error_out_of_memory;
+    }
+    current = NULL;
+    free(p.block);
+    return value;
 }
 
 json_t *tg_json_parse(const void *bytes, size_t n, const char *file, tg_error *err)
@@ -113,21 +178,16 @@ json_t *tg_json_parse(const void *bytes, size_t n, const char *file, tg_error *e
     size_t skip = n >= 3 && memcmp(s, "\xef\xbb\xbf", 3) == 0 ? 3 : 0;
     if (check_shape(s + skip, n - skip, skip, file, err) != TG_OK)
         return NULL;
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
-    pthread_once(&once, watch_memory);
     json_error_t e;
-    had_no_memory = false;
-    json_t *value = json_loadb(s + skip, n - skip, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &e);
-    if (had_no_memory) {
-        json_decref(value);
-        tg_fail(err, TG_E_RESOURCE, file, "out of memory: parsing %zu bytes of JSON", n);
-        return NULL;
-    }
+    json_t *value = tg_json_decode(s + skip, n - skip, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &e);
     if (value)
         return value;
     tg_quoted q;
-    tg_fail(err, TG_E_MODEL, file, "not valid JSON: %s (byte offset %zu of the JSON)",
-            tg_quote_str(&q, e.text), skip + (size_t)e.position);
+    if (json_error_code(&e) == json_error_out_of_memory)
+        tg_fail(err, TG_E_RESOURCE, file, "out of memory: parsing %zu bytes of JSON", n);
+    else
+        tg_fail(err, TG_E_MODEL, file, "not valid JSON: %s (byte offset %zu of the JSON)",
+                tg_quote_str(&q, e.text), skip + (size_t)e.position);
     return NULL;
 }
 

@@ -17,6 +17,14 @@ json_t *tg_json_parse(const void *bytes, size_t n, const char *file, tg_error *e
 /* The same for a file of at most max_bytes. */
 json_t *tg_json_load(const char *path, uint64_t max_bytes, tg_error *err);
 
+/* jansson's json_loadb, which must not run out of memory, by whatever bytes are given: then the error's code is
+ * json_error_out_of_memory. For what a person or a program asks for; files take tg_json_parse. */
+json_t *tg_json_decode(const char *bytes, size_t n, size_t flags, json_error_t *why);
+
+/* From now on it is noted when jansson gets no memory; values that were made since may lack something. */
+void tg_json_watch(void);
+bool tg_json_lacks_memory(void);
+
 /* "object", "array", "string", "integer", "number", "boolean", "null"; "number" is one with a fraction or an
  * exponent. */
 const char *tg_json_type_name(const json_t *value);

@@ -226,13 +226,19 @@ static void forget(generation *g, tg_job *job)
     tg_job_free(job);
 }
 
-/* Writes those that are done, in order. */
-static void write_done(generation *g)
+/* Writes those that are done, in order. Where there is one text, its failure is the command's. */
+static int write_done(generation *g, int status, tg_error *err)
 {
+    if (status && !g->opt.each_line)
+        return status;
     for (; g->n_jobs > 0 && tg_job_is_done(job_at(g, 0)); g->n_jobs--, g->n_begun--) {
         tg_job *job = job_at(g, 0);
         if (job->failure.status && g->n_failed++ == 0)
             g->failure = job->failure;
+        if (job->failure.status && !g->opt.each_line) {
+            *err = job->failure;
+            return (int)err->status;
+        }
         if (job->failure.status)
             tg_say_error("line %zu: %s", job->number, job->failure.message);
         tg_job_write(job, g->out);
@@ -240,6 +246,7 @@ static void write_done(generation *g)
         g->first = (g->first + 1) % g->window;
         g->n_written++;
     }
+    return status;
 }
 
 static uint64_t drawn(const generation *g)
@@ -279,14 +286,13 @@ static int generate(generation *g, tg_error *err)
     tg_progress progress = {0};
     int status = TG_OK;
     while (!status && !stopped(g)) {
-        status = fill(g, err);
-        write_done(g);
+        status = write_done(g, fill(g, err), err);
         if (g->ended && g->n_jobs == 0)
             break;
         if (!status && !stopped(g))
             status = step(g, &progress, err);
         if (!status)
-            write_done(g);
+            status = write_done(g, status, err);
     }
     tg_progress_clear(&progress);
     return status == TG_E_STOPPED && stopped(g) ? TG_OK : status;

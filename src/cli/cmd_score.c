@@ -69,6 +69,8 @@ static int parse_line(const scoring *s, const char *line, size_t n, text *prompt
         return TG_OK;
     json_error_t why;
     *root = tg_given_json(line, n, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &why);
+    if (!*root && json_error_code(&why) == json_error_out_of_memory)
+        return tg_cli_fail_memory(err, n, "a line as JSON");
     if (!*root)
         return tg_cli_fail(err, TG_E_USAGE, "%s, line %" PRId64 ": no JSON object (%s)", s->lines.name.text, s->line,
                            why.text);
@@ -316,9 +318,6 @@ static int make_session(scoring *s, tg_error *err)
         return status;
     /* A prompt, and what is evaluated together behind it. */
     s->room = s->n_ctx > s->opt->n_batch ? s->n_ctx : s->opt->n_batch;
-    tg_session_params params = tg_engine_params(s->opt, s->n_ctx + s->room);
-    params.n_ctx_seq = s->n_ctx;
-    params.n_seq_max = TOGETHER + 1;
     size_t room = (size_t)s->room;
     s->prefix = malloc((size_t)s->n_ctx * sizeof *s->prefix);
     s->id = malloc(room * sizeof *s->id);
@@ -329,7 +328,7 @@ static int make_session(scoring *s, tg_error *err)
     if (!s->prefix || !s->id || !s->seq || !s->target || !s->none || !s->want)
         return tg_cli_fail_memory(err, room * sizeof *s->target, "the tokens of a batch");
     memset(s->want, 1, room);
-    return (int)tg_session_create(&s->session, s->model, &params, err);
+    return tg_engine_sessions(&s->session, s->model, s->opt, s->n_ctx, TOGETHER + 1, s->n_ctx + s->room, err);
 }
 
 static void free_scoring(scoring *s)

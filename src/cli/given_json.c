@@ -27,7 +27,8 @@ json_t *tg_given_json(const char *bytes, size_t n, size_t flags, json_error_t *w
 {
     const size_t some = MORE_BYTES + BYTES_PER_BYTE * n, most = MOST_BYTES;
     if (count_marks(bytes, n) <= (some < most ? some : most) / MARK_BYTES)
-        return json_loadb(bytes, n, flags, why);
+        return tg_json_decode(bytes, n, flags, why);
+    *why = (json_error_t){.position = -1};
     snprintf(why->text, sizeof why->text, "too many small values");
     return NULL;
 }

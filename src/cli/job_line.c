@@ -116,6 +116,8 @@ static int prepare_json(tg_job *job, const char *line, size_t n, tg_error *err)
     json_t *value;
     int status = TG_OK;
     job->line = tg_given_json(line, n, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &where);
+    if (!job->line && json_error_code(&where) == json_error_out_of_memory)
+        return tg_cli_fail_memory(err, n, "a line as JSON");
     const json_t *prompt = json_object_get(job->line, "prompt"), *biases = json_object_get(job->line, "logit_bias");
     if (!json_is_object(job->line))
         return tg_cli_fail(err, TG_E_USAGE, "no JSON object: %s", job->line ? "another value" : where.text);
@@ -162,6 +164,8 @@ int tg_job_lines_next(tg_job_lines *in, tg_job **job, const tg_model *model, con
             return status;
         if (in->number++ == 0)
             in->jsonl = is_object(line, n);
+        if (tg_json_lacks_memory())
+            return tg_cli_fail_memory(err, n, "a line as JSON");
     } while (in->jsonl && strspn(line, " \t\r") == n); /* between objects there may be empty ones */
     int status = tg_job_create(job, model, opt, err);
     if (status)

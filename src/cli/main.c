@@ -92,6 +92,7 @@ int main(int argc, char **argv)
     if (!occupy_standard_descriptors())
         return TG_E_RESOURCE;
     tg_signals_install();
+    tg_json_watch();
     int status = run(argc, argv, &err);
     if (tg_signals_caught())
         return 128 + tg_signals_caught();

@@ -35,7 +35,7 @@ static int create_temporary(tg_output *out, tg_error *err)
         snprintf(out->temporary, room, "%.*s.%.200s.%08x.tmp", folder, out->path,
                  out->path + folder, (unsigned)number);
         out->fd = open(out->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-        if (out->fd >= 0 || errno != EEXIST)
+        if (out->fd >= 0 || (errno != EEXIST && errno != EINTR))
             break;
     }
     if (out->fd >= 0)
@@ -43,8 +43,7 @@ static int create_temporary(tg_output *out, tg_error *err)
     int why = errno;
     free(out->temporary);
     out->temporary = NULL;
-    return tg_cli_fail(err, TG_E_IO, "%s: cannot create it: %s", tg_text_quote(&q, out->path),
-                       strerror(why));
+    return tg_cli_fail_errno(err, tg_text_quote(&q, out->path), "cannot create it", why);
 }
 
 int tg_output_open(tg_output *out, const char *path, tg_error *err)
@@ -59,18 +58,22 @@ int tg_output_open(tg_output *out, const char *path, tg_error *err)
         return TG_OK;
     }
     bool exists = stat(path, &st) == 0;
+    if (!exists && errno != ENOENT)
+        return tg_cli_fail_errno(err, tg_text_quote(&q, path), "cannot create it", errno);
     if (!exists || S_ISREG(st.st_mode)) {
         out->path = exists ? realpath(path, NULL) : strdup(path); /* keep what links to it */
         if (!out->path)
-            return tg_cli_fail(err, TG_E_IO, "%s: %s", tg_text_quote(&q, path), strerror(errno));
+            return tg_cli_fail_errno(err, tg_text_quote(&q, path), "cannot create it", errno);
         int status = create_temporary(out, err);
         if (status)
             free(out->path);
         return status;
     }
-    out->fd = open(path, O_WRONLY | O_CLOEXEC);
+    do {
+        out->fd = open(path, O_WRONLY | O_CLOEXEC);
+    } while (out->fd < 0 && errno == EINTR);
     if (out->fd < 0)
-        return tg_cli_fail(err, TG_E_IO, "%s: %s", tg_text_quote(&q, path), strerror(errno));
+        return tg_cli_fail_errno(err, tg_text_quote(&q, path), "cannot open", errno);
     out->is_terminal = isatty(out->fd);
     return TG_OK;
 }
@@ -177,11 +180,14 @@ void tg_output_text_end(tg_output *out)
 
 json_t *tg_output_json_text(const char *bytes, size_t n)
 {
-    char *fit = malloc(n * TG_TEXT_GROWTH + 1);
+    json_malloc_t get; /* so that a lack of it is noted */
+    json_free_t give;
+    json_get_alloc_funcs(&get, &give);
+    char *fit = get(n * TG_TEXT_GROWTH + 1);
     if (!fit)
         return NULL;
     json_t *value = json_stringn(fit, tg_text_render(TG_TEXT_UTF8, bytes, n, fit));
-    free(fit);
+    give(fit);
     return value;
 }
 
@@ -198,7 +204,7 @@ static int put_json(const char *bytes, size_t n, void *out)
 
 void tg_output_json(tg_output *out, json_t *value, size_t flags)
 {
-    if (!value || json_dump_callback(value, put_json, out, flags | JSON_ENCODE_ANY) != 0)
+    if (!value || tg_json_lacks_memory() || json_dump_callback(value, put_json, out, flags | JSON_ENCODE_ANY) != 0)
         out->error = out->error ? out->error : ENOMEM;
     json_decref(value);
 }
@@ -209,7 +215,7 @@ void tg_output_json(tg_output *out, json_t *value, size_t flags)
 /* The complete file takes its name, or what was written of it goes. */
 static void settle_file(tg_output *out, bool complete)
 {
-    if (close(out->fd) != 0 && !out->error)
+    if (close(out->fd) != 0 && errno != EINTR && !out->error) /* Linux closes it all the same */
         out->error = errno;
     if (!out->temporary)
         return;
@@ -228,10 +234,10 @@ int tg_output_close(tg_output *out, int status, tg_error *err)
         settle_file(out, !status && !tg_signals_caught());
     if (!status && out->error == EPIPE)
         status = TG_EXIT_PIPE;
+    else if (!status && out->error && !out->path && out->error != ENOMEM)
+        status = tg_cli_fail(err, TG_E_IO, "output: cannot write: %s", strerror(out->error));
     else if (!status && out->error)
-        status =
-            tg_cli_fail(err, out->error == ENOMEM ? TG_E_RESOURCE : TG_E_IO, "%s: cannot write: %s",
-                        out->path ? tg_text_quote(&q, out->path) : "output", strerror(out->error));
+        status = tg_cli_fail_errno(err, out->path ? tg_text_quote(&q, out->path) : "output", "cannot write", out->error);
     free(out->path);
     free(out->temporary);
     return status;

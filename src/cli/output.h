@@ -5,8 +5,7 @@
 #ifndef TG_CLI_OUTPUT_H
 #define TG_CLI_OUTPUT_H
 
-#include <jansson.h>
-
+#include "base/json.h"
 #include "cli/terminal.h"
 
 enum { TG_EXIT_PIPE = 141 }; /* the reader of our output went away */
@@ -30,7 +29,8 @@ int tg_output_open(tg_output *out, const char *path, tg_error *err);
 void tg_output_write(tg_output *out, const void *bytes, size_t n);
 void tg_output_print(tg_output *out, const char *fmt, ...) TG_PRINTF(2, 3); /* up to 1 KiB */
 void tg_output_quoted(tg_output *out, const void *bytes, size_t n);         /* as TG_TEXT_QUOTED */
-void tg_output_json(tg_output *out, json_t *value, size_t flags); /* frees value; NULL: no memory */
+/* Frees value. Where jansson has had no memory, it is not written, and that is the output's error. */
+void tg_output_json(tg_output *out, json_t *value, size_t flags);
 void tg_output_flush(tg_output *out);
 
 /* Text as it streams: the very bytes to a pipe or a file; whole characters, escaped, to a terminal.

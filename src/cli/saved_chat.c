@@ -1,7 +1,6 @@
 /* saved_chat.c - messages are an array of [role, content], as JSON; contents that are not UTF-8 lose what is not. */
 #include "cli/saved_chat.h"
 
-#include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -24,8 +23,10 @@ int tg_saved_chat_save(const tg_conversation *c, const tg_generator *generator, 
     json_t *list = messages_json(c);
     char *note = list ? json_dumps(list, JSON_COMPACT) : NULL;
     json_decref(list);
-    if (!note)
+    if (!note || tg_json_lacks_memory()) {
+        free(note);
         return tg_cli_fail_memory(err, 1 << 16, "the conversation as JSON");
+    }
     const tg_saved_text text = {.ids = ids, .n_ids = n_ids, .seed = sampling->seed, .stream = sampling->stream, .note = note,
                                 .n_note = strlen(note)};
     int status = (int)tg_generator_save(generator, &text, path, err);
@@ -81,13 +82,15 @@ int tg_saved_chat_load(tg_conversation *c, tg_generator *generator, int32_t *ids
 {
     tg_saved *saved;
     tg_text_quoted q;
+    json_error_t why;
     int status = (int)tg_saved_open(&saved, c->model, path, err);
     if (status)
         return status;
     const tg_saved_text *text = tg_saved_get_text(saved);
-    json_error_t unheard;
-    json_t *list = tg_given_json(text->note, text->n_note, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &unheard);
-    if (!is_conversation(list))
+    json_t *list = tg_given_json(text->note, text->n_note, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &why);
+    if (!list && json_error_code(&why) == json_error_out_of_memory)
+        status = tg_cli_fail_memory(err, text->n_note, "a conversation");
+    else if (!is_conversation(list))
         status = tg_cli_fail(err, TG_E_SESSION, "%s: a text, and no conversation", tg_text_quote(&q, path));
     if (!status)
         status = (int)tg_generator_restore(generator, saved, err);

@@ -1,6 +1,7 @@
 /* terminal.c - one write per message, so that lines of several processes do not mix. */
 #include "cli/terminal.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -124,6 +125,15 @@ int tg_cli_fail(tg_error *err, int status, const char *fmt, ...)
     vsnprintf(err->message, sizeof err->message, fmt, args);
     va_end(args);
     return status;
+}
+
+int tg_cli_fail_errno(tg_error *err, const char *file, const char *what, int number)
+{
+    static const int resources[] = {ENOMEM, EMFILE, ENFILE, ENOSPC, EDQUOT, EFBIG};
+    int status = TG_E_IO;
+    for (size_t i = 0; i < sizeof resources / sizeof *resources; i++)
+        status = number == resources[i] ? TG_E_RESOURCE : status;
+    return tg_cli_fail(err, status, "%s: %s: %s", file, what, strerror(number));
 }
 
 int tg_cli_fail_memory(tg_error *err, size_t n_bytes, const char *purpose)

@@ -14,6 +14,9 @@
 
 /* Fills err and returns `status`, so that failing is one statement. */
 int tg_cli_fail(tg_error *err, int status, const char *fmt, ...) TG_PRINTF(3, 4);
+/* A call of the system failed with the errno `number`: TG_E_RESOURCE when something ran out, else TG_E_IO. The file's
+ * name is quoted. */
+int tg_cli_fail_errno(tg_error *err, const char *file, const char *what, int number);
 int tg_cli_fail_memory(tg_error *err, size_t n_bytes, const char *purpose);
 
 void tg_say_error(const char *fmt, ...) TG_PRINTF(1, 2);

@@ -218,9 +218,11 @@ tg_status tg_plan_folder(tg_plan *plan)
         return tg_fail(plan->err, TG_E_MODEL, tg_container_path(plan->in),
                        "an architecture that GGUF does not have (found %s)", name);
     status = plan_tensors(&f);
-    const tg_tensor *embd = tg_load_find(&f.loader, TG_ROLE_TOK_EMBD, 0, 0, ".weight", true);
+    if (status == TG_OK)
+        status = plan->err->status; /* what the head had no memory for, for one */
     if (status != TG_OK)
         return status;
+    const tg_tensor *embd = tg_load_find(&f.loader, TG_ROLE_TOK_EMBD, 0, 0, ".weight", true);
     w.config.n_vocab = (int)(embd->dim[0] & INT32_MAX);
     tg_write_config(&plan->head, f.to, &w.config);
     plan->model = (tg_recipe_model){w.config.n_layer, w.config.n_head, w.config.n_head_kv, w.config.n_expert, true};

@@ -4,7 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
+#include "base/file.h"
 #include "convert/folder.h"
 #include "tinygpt/tinygpt.h"
 
@@ -62,11 +64,15 @@ static tg_status check_target(const tg_container *in, const char *out, tg_error 
         last = file;
     }
     char magic[4] = "";
-    FILE *f = target.st_size > 0 ? fopen(out, "rbe") : NULL;
-    bool gguf = target.st_size == 0 || (f && fread(magic, 1, 4, f) == 4 && memcmp(magic, "GGUF", 4) == 0);
-    if (f)
-        fclose(f);
-    return gguf ? TG_OK : tg_fail(err, TG_E_USAGE, out, "exists and is no GGUF file that can be read: it is not replaced");
+    int fd;
+    tg_status status = target.st_size >= 4 ? tg_file_open_regular(&fd, &target, out, err) : TG_OK;
+    if (status == TG_OK && target.st_size >= 4) {
+        status = tg_file_read(fd, magic, 4, out, err);
+        close(fd);
+    }
+    if (status != TG_OK || target.st_size == 0 || memcmp(magic, "GGUF", 4) == 0)
+        return status;
+    return tg_fail(err, TG_E_USAGE, out, "exists and is no GGUF file: it is not replaced");
 }
 
 /* ---- types -------------------------------------------------------------------------------------------- */

@@ -92,23 +92,24 @@ static tg_status compare_rope(const tg_weights *a, const tg_weights *b, tg_arena
 
 /* Do both give the same ids to texts whose spaces, numbers, words and compositions tokenizers treat in their own
  * ways? Texts of added tokens are not among them: their flags (lstrip and the like) have no place in a GGUF. */
-static bool same_ids(const tg_tokenizer *a, const tg_tokenizer *b)
+static tg_status compare_ids(const tg_tokenizer *a, const tg_tokenizer *b, bool *same, tg_error *err)
 {
     static const char *const texts[] = {
         "Hello world", " leading", "  two  spaces  ", "\n\n\tlines \r\n end\n", "e\xcc\x81 \xe2\x84\xab \xef\xac\x81",
         "It's 12345 and 6.7%, don't", "camelCase(x_1) // \xe4\xbd\xa0\xe5\xa5\xbd \xf0\x9f\x98\x80", "\xe2\x96\x81mark \xff\x01",
     };
-    bool same = true;
-    for (size_t i = 0; i < sizeof texts / sizeof *texts && same; i++) {
+    tg_status status = TG_OK;
+    for (size_t i = 0; i < sizeof texts / sizeof *texts && status == TG_OK && *same; i++) {
         int32_t *x = NULL, *y = NULL;
         size_t n = 0, m = 0, dropped;
-        same = tg_tokenizer_encode(a, texts[i], strlen(texts[i]), TG_TOK_BOS, &x, &n, &dropped, NULL) == TG_OK &&
-               tg_tokenizer_encode(b, texts[i], strlen(texts[i]), TG_TOK_BOS, &y, &m, &dropped, NULL) == TG_OK &&
-               n == m && (n == 0 || memcmp(x, y, n * sizeof *x) == 0);
+        status = tg_tokenizer_encode(a, texts[i], strlen(texts[i]), TG_TOK_BOS, &x, &n, &dropped, err);
+        if (status == TG_OK)
+            status = tg_tokenizer_encode(b, texts[i], strlen(texts[i]), TG_TOK_BOS, &y, &m, &dropped, err);
+        *same = n == m && (n == 0 || status != TG_OK || memcmp(x, y, n * sizeof *x) == 0);
         tg_free(x);
         tg_free(y);
     }
-    return same;
+    return status;
 }
 
 static const char *differing_tokenizer(const tg_tokenizer *a, const tg_tokenizer *b)
@@ -138,7 +139,7 @@ static const char *differing_tokenizer(const tg_tokenizer *a, const tg_tokenizer
         if (tg_tokenizer_is_eog(a, id) && !tg_tokenizer_is_eog(b, id))
             return "tokens that end a text, of which it has more than three";
     }
-    return same_ids(a, b) ? NULL : "way of cutting a text into tokens";
+    return NULL;
 }
 
 /* Numbers of a tensor that is planned, or NULL. */
@@ -187,6 +188,9 @@ tg_status tg_verify_folder(const tg_plan *plan, const char *path, tg_error *err)
         status = tg_tokenizer_load(&here, c, b.config.n_vocab, err);
     if (status == TG_OK && !what)
         what = differing_tokenizer(there, here);
+    if (status == TG_OK && !what)
+        status = compare_ids(there, here, &same, err);
+    what = what || same ? what : "way of cutting a text into tokens";
     if (status == TG_OK && what)
         status = tg_fail(err, TG_E_MODEL, tg_container_path(plan->in),
                          "cannot become a GGUF, which has no way to say this model's %s", what);

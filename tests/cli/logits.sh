@@ -104,7 +104,7 @@ echo old >"$T/target"
     ulimit -f 1
     run logits --ids 1 --format npy -o "$T/target"
 )
-status 9
+status 7
 one_error
 ok "the old file stays" [ "$(cat "$T/target")" = old ]
 run logits --ids 1 -o "$T/no/folder"

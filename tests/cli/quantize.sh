@@ -150,7 +150,7 @@ cp "$T/text" "$T/text.was"
 run quantize "$T/in.gguf" "$T/text" --type q8_0
 status 2
 one_error
-err_has 'exists and is no GGUF file that can be read: it is not replaced'
+err_has 'exists and is no GGUF file: it is not replaced'
 ok "the text is as it was" cmp -s "$T/text" "$T/text.was"
 mkdir "$T/folder"
 mkfifo "$T/fifo"
