@@ -35,8 +35,9 @@ static tg_status resolve(tg_newfile *f, const char *path, tg_error *err)
         return tg_fail_errno(err, path, "cannot be created");
     f->path = exists ? realpath(path, NULL) : strdup(path);
     char *folder = f->path ? strndup(f->path, folder_length(f->path)) : NULL;
-    if (folder)
-        f->folder = open(*folder ? folder : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    do {
+        f->folder = folder ? open(*folder ? folder : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+    } while (folder && f->folder < 0 && errno == EINTR);
     free(folder);
     return f->folder >= 0 ? TG_OK : tg_fail_errno(err, path, "cannot be created");
 }
@@ -141,10 +142,19 @@ static int rename_sparing(int folder, const char *from, const char *to)
     return renameat(folder, from, folder, to);
 }
 
+static int sync_to_disk(int fd)
+{
+    int rc;
+    do {
+        rc = fsync(fd);
+    } while (rc != 0 && errno == EINTR);
+    return rc;
+}
+
 tg_status tg_newfile_finish(tg_newfile *f, bool replace, tg_error *err)
 {
     const char *from = name_of(f->temporary), *to = name_of(f->path);
-    int rc = fsync(f->fd);
+    int rc = sync_to_disk(f->fd);
     if (rc == 0)
         rc = replace ? renameat(f->folder, from, f->folder, to) : rename_sparing(f->folder, from, to);
     if (rc != 0)
@@ -152,7 +162,7 @@ tg_status tg_newfile_finish(tg_newfile *f, bool replace, tg_error *err)
     tg_free(f->temporary);
     f->temporary = NULL;
     /* The new name is a matter of the folder. File systems that cannot do it refuse with EINVAL. */
-    if (fsync(f->folder) != 0 && errno != EINVAL)
+    if (sync_to_disk(f->folder) != 0 && errno != EINVAL)
         return tg_fail_errno(err, f->path, "is complete, but its folder cannot be synced");
     return TG_OK;
 }

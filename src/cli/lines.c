@@ -39,8 +39,10 @@ static bool await(int fd, const char *name)
 int tg_lines_open_file(int *fd, const char *path, const tg_text_quoted *name, tg_error *err)
 {
     /* Not blocking: a FIFO without a writer then waits where a message can be given. */
-    *fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    return *fd >= 0 ? TG_OK : tg_cli_fail(err, TG_E_IO, "%s: cannot open: %s", name->text, strerror(errno));
+    do {
+        *fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    } while (*fd < 0 && errno == EINTR && !tg_signals_caught());
+    return *fd >= 0 ? TG_OK : tg_cli_fail_errno(err, name->text, "cannot open", errno);
 }
 
 ssize_t tg_lines_read(int fd, const char *name, char *bytes, size_t n, tg_error *err)
@@ -52,7 +54,7 @@ ssize_t tg_lines_read(int fd, const char *name, char *bytes, size_t n, tg_error 
         if (did >= 0)
             return did;
         if (errno != EINTR && errno != EAGAIN) {
-            tg_cli_fail(err, TG_E_IO, "%s: cannot read: %s", name, strerror(errno));
+            tg_cli_fail_errno(err, name, "cannot read", errno);
             return -1;
         }
     }

@@ -59,8 +59,8 @@ static int malformed(const tg_saved_logits *saved, const char *what, tg_error *e
 static int unreadable(const tg_saved_logits *saved, tg_error *err)
 {
     tg_text_quoted q;
-    return tg_cli_fail(err, TG_E_IO, "%s: cannot read: %s", tg_text_quote(&q, saved->path),
-                       errno ? strerror(errno) : "it ends too early");
+    return errno ? tg_cli_fail_errno(err, tg_text_quote(&q, saved->path), "cannot read", errno)
+                 : tg_cli_fail(err, TG_E_IO, "%s: cannot read: it ends too early", tg_text_quote(&q, saved->path));
 }
 
 /* A tensor of n_dim dimensions and 4 bytes a number, which must lie whole behind the header. */
@@ -89,6 +89,7 @@ static int read_header(tg_saved_logits *saved, uint64_t file_bytes, tg_error *er
     uint64_t n = 0, ids_at;
     uint8_t length[8];
     size_t shape[2];
+    json_error_t why;
     if (file_bytes < 8)
         return malformed(saved, "it is shorter than 8 bytes", err);
     if (!read_at(saved->fd, length, sizeof length, 0))
@@ -101,11 +102,12 @@ static int read_header(tg_saved_logits *saved, uint64_t file_bytes, tg_error *er
     if (!text)
         return tg_cli_fail_memory(err, (size_t)n + 1, "a header");
     bool whole = read_at(saved->fd, text, n, 8);
-    json_error_t unheard;
-    json_t *root = whole ? tg_given_json(text, (size_t)n, JSON_REJECT_DUPLICATES, &unheard) : NULL;
+    json_t *root = whole ? tg_given_json(text, (size_t)n, JSON_REJECT_DUPLICATES, &why) : NULL;
     free(text);
     if (!whole)
         return unreadable(saved, err);
+    if (!root && json_error_code(&why) == json_error_out_of_memory)
+        return tg_cli_fail_memory(err, n, "a header as JSON");
     uint64_t data = file_bytes - 8 - n;
     bool ok = locate(root, "ids", "I32", 1, data, &saved->n_ids, &ids_at) &&
               locate(root, "logits", "F32", 2, data, shape, &saved->logits_at) && shape[0] <= saved->n_ids;
@@ -127,7 +129,9 @@ int tg_saved_logits_open(tg_saved_logits *saved, const char *path, tg_error *err
 {
     struct stat st;
     *saved = (tg_saved_logits){.path = path};
-    saved->fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    do {
+        saved->fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    } while (saved->fd < 0 && errno == EINTR);
     if (saved->fd < 0 || fstat(saved->fd, &st) != 0)
         return unreadable(saved, err);
     return S_ISREG(st.st_mode) ? read_header(saved, (uint64_t)st.st_size, err)

@@ -5,6 +5,7 @@
  * safetensors.c) fill it and are not seen by anybody else. */
 #include "format/reader.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -20,8 +21,11 @@ static tg_status fill(tg_container *c, const char *path, tg_error *err)
     c->path = tg_arena_string(c->arena, path, strlen(path), err);
     if (!c->path)
         return TG_E_RESOURCE;
+    errno = 0;
     if (tg_path_is_folder(path) || tg_has_suffix(path, ".safetensors"))
         return tg_hf_open(c, err);
+    if (errno && errno != ENOENT)
+        return tg_fail_errno(err, path, "cannot be examined");
     return tg_gguf_open(c, err);
 }
 

@@ -361,7 +361,7 @@ tg_status tg_hf_open(tg_container *c, tg_error *err)
     c->kind = TG_CONTAINER_HF;
     c->format = "safetensors";
     const char *file = NULL, *slash = strrchr(c->path, '/');
-    if (tg_path_is_folder(c->path)) {
+    if (!tg_has_suffix(c->path, ".safetensors") || tg_path_is_folder(c->path)) {
         c->folder = c->path;
     } else {
         if (!tg_path_exists(c->path))
