@@ -1,5 +1,5 @@
 #!/bin/sh
-# Closed, full and broken descriptors.
+# Closed, full and broken descriptors: R01, R02 and R38 of the fault catalogue.
 . "$(dirname "$0")/../support/cli.sh"
 need_model
 
@@ -40,7 +40,7 @@ if [ -c /dev/full ]; then
     done
 fi
 
-# stdout closed: an error, and no file is written into
+# R38: stdout closed: an error, and no file is written into
 for args in "generate -n 5 --temp 0 x" "tokenize x" "inspect" "--version"; do
     echo "tinygpt $args >&-" >"$T/what"
     # shellcheck disable=SC2086

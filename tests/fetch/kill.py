@@ -2,7 +2,6 @@
 calls that fail: after each, the file is whole or not there, and the next run brings it, right, and nothing else.
 
 KILLS is the number of random moments; when it is given, all calls meet all failures, and not a choice of them."""
-import concurrent.futures
 import hashlib
 import os
 import pathlib
@@ -15,12 +14,11 @@ import tempfile
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))
+import every_call as shim  # noqa: E402
 import hub_faults  # noqa: E402
 import hub_server  # noqa: E402
 
-BUILD = pathlib.Path(os.environ.get("BUILD", "build/release")).resolve()
-TINYGPT = os.path.abspath(os.environ.get("TINYGPT", "./tinygpt"))
-DRIVER, SHIM = BUILD / "tests/fetch/driver", BUILD / "tests/support/syscalls.so"
+DRIVER = shim.BUILD / "tests/fetch/driver"
 NAME = "model.gguf"
 
 
@@ -50,25 +48,23 @@ class Place:
         return [DRIVER, "-e", self.hub.url["hub"], folder, f"{self.hub.url['hub']}/o/n/resolve/main/{NAME}", NAME,
                 str(len(data)), hashlib.sha256(data).hexdigest()]
 
-    def start(self, folder, **env):
-        if env:
-            env = {"LD_PRELOAD": str(SHIM), "SYSCALLS_UNDER": str(folder), "ASAN_OPTIONS": "verify_asan_link_order=0",
-                   **env}
+    def start(self, folder, **what):
+        env = shim.environment(folder, **what) if what else {}
         return subprocess.Popen(self.command(folder), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                                 env={"HOME": str(folder), "HF_ENDPOINT": self.hub.url["hub"], "LC_ALL": "C",
                                      "TINYGPT_FETCH_PACE": "0.001", **env})
 
-    def run(self, folder, **env):
-        process = self.start(folder, **env)
+    def run(self, folder, **what):
+        process = self.start(folder, **what)
         out, err = process.communicate(timeout=60)
         return process.returncode, out, err
 
     def calls(self, like=None):
-        """The counted calls of a download from `like` on, each as (name, path)."""
-        folder, log = self.folder(like), self.root / f"log.{self.n}"
-        status, _, err = self.run(folder, SYSCALLS_LOG=str(log))
-        assert status == 0, err
-        return [line.split(" ", 2)[1:] for line in log.read_text().splitlines()]
+        """The counted calls of a download from `like` on."""
+        def run(log):
+            status, _, err = self.run(self.folder(like), log=log)
+            assert status == 0, err
+        return shim.calls(run)
 
     def final(self, folder):
         """All paths that a reader may take for finished files."""
@@ -108,7 +104,7 @@ class Pull(Place):
     files = {"config.json": 300, "tokenizer.json": 5_000, "model.safetensors": 300_000}
 
     def command(self, folder):
-        return [TINYGPT, "pull", "-q", "o/n"]
+        return [shim.TINYGPT, "pull", "-q", "o/n"]
 
     def final(self, folder):
         return [p for p in folder.glob(".cache/huggingface/hub/*/snapshots/*/[!.]*") if p.exists()]
@@ -126,12 +122,11 @@ def every_call(place, like, act, expect, step=1):
     def one(i):
         name, what = calls[i][0], f"{act} at call {i + 1} of {len(calls)}, {calls[i][0]}"
         folder = place.folder(like)
-        status, _, err = place.run(folder, SYSCALLS_AT=str(i + 1), SYSCALLS_DO=act)
+        status, _, err = place.run(folder, at=i + 1, do=act)
         expect(what, name, status, err, folder)
         place.check(folder, what)
 
-    with concurrent.futures.ThreadPoolExecutor(8) as pool:
-        list(pool.map(one, range(0, len(calls), step)))
+    shim.each(range(0, len(calls), step), one)
     return len(calls)
 
 
@@ -153,20 +148,17 @@ def full_disk(what, name, status, err, folder):
 
 def random_kills(place, n):
     """Kills between the start and the end of a download."""
-    rng, resumed, left = random.Random(37), 0, 0
+    rng = random.Random(37)
 
-    def one(i, moment):
+    def one(moment):
         folder = place.folder()
         process = place.start(folder)
         time.sleep(moment)
         process.kill()
         process.communicate()
-        left = any(folder.iterdir())
-        return left, int(place.check(folder, f"killed after {moment:.4f} s").split()[3]) > 0
+        return int(place.check(folder, f"killed after {moment:.4f} s").split()[3]) > 0
 
-    with concurrent.futures.ThreadPoolExecutor(8) as pool:
-        for had, went_on in pool.map(one, range(n), [rng.uniform(0, 0.45) for _ in range(n)]):
-            left, resumed = left + had, resumed + went_on
+    resumed = sum(shim.each([rng.uniform(0, 0.45) for _ in range(n)], one))
     assert resumed > n // 12, f"only {resumed} of {n} went on with what was there"
     return resumed
 
@@ -184,7 +176,7 @@ def main():
     try:
         place = Place(root / "a")
         half = place.folder()
-        status, _, err = place.run(half, SYSCALLS_ONLY="pwrite", SYSCALLS_AT="3", SYSCALLS_DO="ENOSPC")
+        status, _, err = place.run(half, only="pwrite", at=3, do="ENOSPC")
         assert status == 7 and "No space left" in err, (status, err)
         assert any(p.suffix == ".part" for p in half.iterdir()), "a full disk keeps the part"
         for act, expect, fresh, resumed, pull in PLAN:
