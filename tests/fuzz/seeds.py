@@ -211,7 +211,7 @@ def logits():
 def sessions():
     def saved(how, n_ids, n_cached, note, cache=b""):
         fields = [0] * 14 + [n_ids, n_cached, len(note), 7, 3, 11]
-        head = b"tinygpts" + struct.pack("<IIII", 1, 0x01020304, 24 + 8 * len(fields), 0) + struct.pack("<20Q", *fields)
+        head = b"tinygpts" + struct.pack("<IIII", 2, 0x01020304, 24 + 8 * len(fields), 0) + struct.pack("<20Q", *fields)
         ids = b"".join(struct.pack("<i", i % 7) for i in range(n_ids))
         return bytes([how]) + head + ids + bytes(-len(ids) % 8) + note + bytes(-len(note) % 8) + bytes(8) + cache + bytes(8)
     for how in (0, 7, 15):

@@ -56,6 +56,8 @@ static void put_right(uint8_t *file, size_t *n, unsigned what)
 {
     if (*n < TG_SAVED_HEADER)
         return;
+    if (what & FIELDS)
+        file[sizeof TG_SAVED_MAGIC - 1] = TG_SAVED_VERSION; /* seeds may be of an older one */
     for (int i = TG_SAVED_MODEL; i < TG_SAVED_IDS && what & FIELDS; i++)
         *field_of(file, i) = own[i];
     uint64_t n_ids = *field_of(file, TG_SAVED_IDS), n_note = *field_of(file, TG_SAVED_NOTE);
