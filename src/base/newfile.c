@@ -1,4 +1,4 @@
-/* newfile.c - temporary name, fsync, rename, fsync of the folder; every call is checked. */
+/* newfile.c - no name or a temporary one, fsync, rename, fsync of the folder; every call is checked. */
 #include "base/newfile.h"
 
 #include <errno.h>
@@ -42,7 +42,29 @@ static tg_status resolve(tg_newfile *f, const char *path, tg_error *err)
     return f->folder >= 0 ? TG_OK : tg_fail_errno(err, path, "cannot be created");
 }
 
-static tg_status open_temporary(tg_newfile *f, const char *suffix, mode_t mode, tg_error *err)
+const char *tg_newfile_place(const tg_newfile *f, char room[TG_PLACE_BYTES])
+{
+    snprintf(room, TG_PLACE_BYTES, "/proc/self/fd/%d", f->fd);
+    return f->temporary ? f->temporary : room;
+}
+
+static bool open_named(tg_newfile *f, mode_t mode)
+{
+    f->fd = openat(f->folder, name_of(f->temporary), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
+    return f->fd >= 0;
+}
+
+static bool give_name(tg_newfile *f, mode_t mode)
+{
+    char room[TG_PLACE_BYTES];
+    const tg_newfile nameless = {.fd = f->fd};
+    (void)mode;
+    return linkat(AT_FDCWD, tg_newfile_place(&nameless, room), f->folder, name_of(f->temporary), AT_SYMLINK_FOLLOW) == 0;
+}
+
+/* Finds a temporary name that is free, and makes it stand for the file. */
+static tg_status take_temporary(tg_newfile *f, const char *suffix, mode_t mode, bool (*take)(tg_newfile *f, mode_t mode),
+                                tg_error *err)
 {
     size_t room = strlen(f->path) + strlen(suffix) + 16;
     uint32_t number = (uint32_t)getpid();
@@ -54,8 +76,7 @@ static tg_status open_temporary(tg_newfile *f, const char *suffix, mode_t mode, 
             number++;
         snprintf(f->temporary, room, "%.*s.%.200s.%08x%s", (int)folder_length(f->path), f->path, name_of(f->path),
                  number, suffix);
-        f->fd = openat(f->folder, name_of(f->temporary), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
-        if (f->fd >= 0)
+        if (take(f, mode))
             return TG_OK;
         if (errno != EEXIST && errno != EINTR)
             break;
@@ -64,6 +85,18 @@ static tg_status open_temporary(tg_newfile *f, const char *suffix, mode_t mode, 
     tg_free(f->temporary);
     f->temporary = NULL;
     return status;
+}
+
+/* Without a name, where the file system knows that: then nothing is left of it whatever ends the process. */
+static bool open_nameless(tg_newfile *f, mode_t mode)
+{
+    char room[TG_PLACE_BYTES];
+    f->fd = openat(f->folder, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, mode);
+    if (f->fd < 0 || access(tg_newfile_place(f, room), F_OK) == 0) /* which needs /proc */
+        return f->fd >= 0;
+    close(f->fd);
+    f->fd = -1;
+    return false;
 }
 
 /* Without a change of the length, the system does not compare it with the limit. */
@@ -94,8 +127,8 @@ tg_status tg_newfile_create(tg_newfile *f, const char *path, uint64_t size, mode
 {
     *f = (tg_newfile){.fd = -1, .folder = -1};
     tg_status status = resolve(f, path, err);
-    if (status == TG_OK)
-        status = open_temporary(f, ".tmp", mode, err);
+    if (status == TG_OK && !open_nameless(f, mode))
+        status = take_temporary(f, ".tmp", mode, open_named, err);
     if (status == TG_OK)
         status = tg_newfile_reserve(f, 0, size, err);
     if (status != TG_OK)
@@ -107,7 +140,7 @@ tg_status tg_newfile_create_at(tg_newfile *f, int folder, const char *name, cons
                                tg_error *err)
 {
     *f = (tg_newfile){.fd = -1, .folder = folder, .borrowed = true, .path = strdup(name)};
-    tg_status status = f->path ? open_temporary(f, suffix, mode, err)
+    tg_status status = f->path ? take_temporary(f, suffix, mode, open_named, err)
                                : tg_fail_alloc(err, strlen(name) + 1, "a file name");
     if (status != TG_OK)
         tg_newfile_discard(f);
@@ -153,8 +186,13 @@ static int sync_to_disk(int fd)
 
 tg_status tg_newfile_finish(tg_newfile *f, bool replace, tg_error *err)
 {
-    const char *from = name_of(f->temporary), *to = name_of(f->path);
     int rc = sync_to_disk(f->fd);
+    if (rc == 0 && !f->temporary) {
+        tg_status status = take_temporary(f, ".tmp", 0, give_name, err);
+        if (status != TG_OK)
+            return status;
+    }
+    const char *from = rc == 0 ? name_of(f->temporary) : "", *to = name_of(f->path);
     if (rc == 0)
         rc = replace ? renameat(f->folder, from, f->folder, to) : rename_sparing(f->folder, from, to);
     if (rc != 0)

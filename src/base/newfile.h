@@ -1,7 +1,8 @@
 /* newfile.h - a file that appears under its name only when it is complete.
  *
- * It grows under a name of its own in the same folder; tg_newfile_commit brings it to the disk and renames it, so
- * that at any moment, power failures included, the name stands for the old file or for the whole new one. */
+ * It grows without a name, or under one of its own, in the same folder; tg_newfile_commit brings it to the disk and
+ * renames it, so that at any moment, power failures included, the name stands for the old file or for the whole new
+ * one. */
 #ifndef TG_BASE_NEWFILE_H
 #define TG_BASE_NEWFILE_H
 
@@ -14,7 +15,7 @@ typedef struct tg_newfile {
     int fd;
     int folder;      /* open, of both names */
     char *path;      /* what it will be: behind links, so that those stay */
-    char *temporary; /* beside it */
+    char *temporary; /* beside it; NULL: it has no name yet */
     bool borrowed;   /* the folder is the caller's; both names are one component then */
 } tg_newfile;
 
@@ -29,6 +30,10 @@ tg_status tg_newfile_create_at(tg_newfile *f, int folder, const char *name, cons
 /* Blocks for the bytes from `from` to `size`; how long the file is does not change. */
 tg_status tg_newfile_reserve(const tg_newfile *f, uint64_t from, uint64_t size, tg_error *err);
 tg_status tg_newfile_write(const tg_newfile *f, const void *bytes, size_t n, tg_error *err);
+
+/* By what it can be opened while it is not finished: its temporary name, or one in `room`. */
+enum { TG_PLACE_BYTES = 32 };
+const char *tg_newfile_place(const tg_newfile *f, char room[TG_PLACE_BYTES]);
 
 /* The temporary name becomes the name. Without `replace` a file that has that name by now makes it fail, with
  * errno EEXIST. The file stays open, and its temporary name stays where that name is not given up. */

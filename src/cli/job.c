@@ -76,6 +76,8 @@ int tg_job_prepare(tg_job *job, const char *bytes, size_t n, tg_error *err)
 {
     const tg_options *opt = &job->opt;
     int status = tg_request_make(&job->request, &job->room, opt, err);
+    if (!status)
+        status = tg_engine_check_text(job->model, opt, n, err);
     if (status)
         return status;
     job->choice = calloc((size_t)opt->n_best, sizeof *job->choice);
@@ -222,7 +224,10 @@ static json_t *choice_json(const tg_job *job, int i)
         memcpy(text, job->prompt, job->n_prompt);
     if (c->text.n)
         memcpy(text + job->n_prompt, c->text.bytes, c->text.n);
-    json_t *value = json_pack("{s:i, s:o, s:s, s:o}", "index", i, "text", tg_output_json_text(text, job->n_prompt + c->text.n),
+    const size_t n = job->n_prompt + c->text.n;
+    json_t *exact = json_stringn(text, n); /* NULL: it is no UTF-8 */
+    json_t *value = json_pack("{s:i, s:o, s:o*, s:s, s:o}", "index", i, "text",
+                              exact ? exact : tg_output_json_text(text, n), "bytes", exact ? NULL : bytes_json(text, n),
                               "finish_reason", ended ? "stop" : "length", "logprobs",
                               c->scores ? json_pack("{s:O}", "content", c->scores) : json_null());
     free(text);

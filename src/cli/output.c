@@ -38,8 +38,10 @@ static int create_temporary(tg_output *out, tg_error *err)
         if (out->fd >= 0 || (errno != EEXIST && errno != EINTR))
             break;
     }
-    if (out->fd >= 0)
+    if (out->fd >= 0) {
+        tg_signals_remove(out->temporary);
         return TG_OK;
+    }
     int why = errno;
     free(out->temporary);
     out->temporary = NULL;
@@ -152,26 +154,29 @@ void tg_output_quoted(tg_output *out, const void *bytes, size_t n)
     }
 }
 
+/* Characters that are whole. */
+static void put_text(tg_output *out, const char *bytes, size_t n)
+{
+    if (out->is_terminal)
+        render(out, TG_TEXT_TERMINAL, bytes, n);
+    else
+        tg_output_write(out, bytes, n);
+}
+
 void tg_output_text(tg_output *out, const char *bytes, size_t n)
 {
-    if (!out->is_terminal) {
-        tg_output_write(out, bytes, n);
-        return;
-    }
     for (size_t len; n > 0; bytes += len, n -= len) {
         char whole[PIECE + 3];
         len = n < PIECE ? n : PIECE;
-        render(out, TG_TEXT_TERMINAL, whole, tg_stream_push(&out->stream, bytes, len, whole));
+        put_text(out, whole, tg_stream_push(&out->stream, bytes, len, whole));
     }
 }
 
 void tg_output_text_end(tg_output *out)
 {
     char rest[8];
-    if (!out->is_terminal)
-        return;
-    render(out, TG_TEXT_TERMINAL, rest, tg_stream_flush(&out->stream, rest));
-    if (out->line_open)
+    put_text(out, rest, tg_stream_flush(&out->stream, rest));
+    if (out->is_terminal && out->line_open)
         tg_output_write(out, "\n", 1);
 }
 
@@ -219,11 +224,12 @@ static void settle_file(tg_output *out, bool complete)
         out->error = errno;
     if (!out->temporary)
         return;
-    if (complete && !out->error && rename(out->temporary, out->path) == 0)
-        return;
-    if (complete && !out->error)
+    bool settled = complete && !out->error && rename(out->temporary, out->path) == 0;
+    if (complete && !out->error && !settled)
         out->error = errno;
-    unlink(out->temporary);
+    if (!settled)
+        unlink(out->temporary);
+    tg_signals_remove(NULL);
 }
 
 int tg_output_close(tg_output *out, int status, tg_error *err)

@@ -17,7 +17,7 @@ typedef struct tg_output {
     bool line_open; /* the last byte written was no newline */
     char *path;     /* a regular target, made by renaming `temporary` to it; else NULL */
     char *temporary;
-    tg_stream stream; /* for tg_output_text on a terminal */
+    tg_stream stream; /* for tg_output_text */
     size_t n;
     char buffer[16384];
 } tg_output;
@@ -33,8 +33,7 @@ void tg_output_quoted(tg_output *out, const void *bytes, size_t n);         /* a
 void tg_output_json(tg_output *out, json_t *value, size_t flags);
 void tg_output_flush(tg_output *out);
 
-/* Text as it streams: the very bytes to a pipe or a file; whole characters, escaped, to a terminal.
- */
+/* Text as it streams, by whole characters: the very bytes to a pipe or a file; escaped to a terminal. */
 void tg_output_text(tg_output *out, const char *bytes, size_t n);
 /* Puts what is held back, and on a terminal ends an open line. */
 void tg_output_text_end(tg_output *out);

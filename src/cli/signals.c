@@ -3,33 +3,46 @@
 
 #include <errno.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stddef.h>
 #include <unistd.h>
 
 static volatile sig_atomic_t caught, held;
 static tg_session *volatile watched;
+static const char *volatile unfinished;
+
+static void leave(int status)
+{
+    const char *path = unfinished;
+    if (path)
+        unlink(path);
+    _exit(status);
+}
 
 static void on_end(int number)
 {
     int saved = errno;
     tg_session *session = watched;
     if (caught || (!session && !held))
-        _exit(128 + number);
+        leave(128 + number);
     caught = number;
     if (session)
         tg_session_interrupt(session);
     errno = saved;
 }
 
-/* A page of a mapped file is gone: someone cut the file short. */
+/* A page of a mapped file is gone: someone cut the file short. Several threads may find that out together. */
 static void on_bus(int number)
 {
+    static atomic_flag told = ATOMIC_FLAG_INIT;
     static const char line[] =
         "tinygpt: error: the model file was cut short while in use (--no-mmap reads it first)\n";
     (void)number;
+    while (atomic_flag_test_and_set(&told))
+        pause();
     ssize_t did = write(STDERR_FILENO, line, sizeof line - 1);
     (void)did;
-    _exit(TG_E_IO);
+    leave(TG_E_IO);
 }
 
 static void install(int number, void (*handler)(int))
@@ -60,6 +73,11 @@ void tg_signals_watch(tg_session *session)
 void tg_signals_hold(bool hold)
 {
     held = hold;
+}
+
+void tg_signals_remove(const char *path)
+{
+    unfinished = path;
 }
 
 int tg_signals_caught(void)

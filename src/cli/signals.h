@@ -17,6 +17,10 @@ void tg_signals_watch(tg_session *session);
  * something to clear away. */
 void tg_signals_hold(bool hold);
 
+/* From here on what ends the process at once removes this file first, which is of no use unfinished. Borrowed; NULL:
+ * there is none any more. */
+void tg_signals_remove(const char *path);
+
 int tg_signals_caught(void); /* number of the signal, or 0 */
 void tg_signals_forget(void); /* as if none had come: it has done what it should */
 
