@@ -195,7 +195,9 @@ static int turn(chat *c, const char *text, size_t n, tg_error *err)
     int32_t *ids = NULL;
     size_t n_ids;
     int n_forgotten = 0;
-    int status = tg_conversation_add(&c->conversation, "user", text, n, err);
+    int status = tg_engine_check_text(c->model, c->opt, n, err);
+    if (!status)
+        status = tg_conversation_add(&c->conversation, "user", text, n, err);
     if (status)
         return status;
     status = tg_conversation_tokens(&c->conversation, (size_t)c->n_ctx - room_for_answer(c), &ids, &n_ids, &n_forgotten,

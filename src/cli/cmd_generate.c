@@ -120,7 +120,7 @@ static int prepare_one(generation *g, tg_error *err)
 static int prepare_lines(generation *g, tg_error *err)
 {
     enum { SHORT = 256 };
-    int status = tg_lines_open(&g->in.lines, g->opt.file, tg_engine_max_text(g->model, &g->opt), err);
+    int status = tg_job_lines_open(&g->in, g->opt.file, g->model, &g->opt, err);
     if (!status)
         status = tg_engine_context(&g->n_ctx, g->model, &g->opt, 0, -1, err);
     if (status)

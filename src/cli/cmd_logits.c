@@ -110,6 +110,18 @@ static int evaluate(writer *w, tg_session *session, tg_error *err)
     return status == TG_E_STOPPED && (w->out->error || tg_signals_caught()) ? TG_OK : status;
 }
 
+/* To the output, which becomes a file when the model is still what it was. */
+static int write_rows(writer *w, tg_session *session, tg_error *err)
+{
+    int status = tg_output_open(w->out, w->opt->output, err);
+    if (status)
+        return status;
+    status = evaluate(w, session, err);
+    if (!status)
+        status = (int)tg_model_check_unchanged(w->model, err);
+    return tg_output_close(w->out, status, err);
+}
+
 /* The tokens are known. */
 static int write_logits(const tg_options *opt, const tg_model *model, const int32_t *ids, size_t n,
                         tg_error *err)
@@ -135,9 +147,7 @@ static int write_logits(const tg_options *opt, const tg_model *model, const int3
         status = tg_engine_session(&session, model, opt, n_ctx, err);
     tg_signals_watch(session);
     if (!status)
-        status = tg_output_open(&out, opt->output, err);
-    if (!status)
-        status = tg_output_close(&out, evaluate(&w, session, err), err);
+        status = write_rows(&w, session, err);
     tg_signals_watch(NULL);
     if (!status)
         tg_engine_tell_clamped(session);

@@ -262,17 +262,23 @@ static int set_up(walk *w, tg_error *err)
     return status ? status : tg_engine_session(&w->session, w->model, w->opt, w->n_ctx, err);
 }
 
+static int evaluate(walk *w, tg_error *err)
+{
+    int status = run_windows(w, err);
+    return status ? status : (int)tg_model_check_unchanged(w->model, err);
+}
+
 static int run_saving(walk *w, tg_error *err)
 {
     static tg_output saving;
     if (!w->opt->save_logits)
-        return run_windows(w, err);
+        return evaluate(w, err);
     int status = tg_output_open(&saving, w->opt->save_logits, err);
     if (status)
         return status;
     w->saving = &saving;
     tg_saved_logits_begin(&saving, w->ids, w->n, w->n - w->first, (size_t)w->n_vocab);
-    status = run_windows(w, err);
+    status = evaluate(w, err);
     if (status == TG_E_STOPPED && saving.error)
         status = TG_OK; /* the output tells why */
     status = tg_output_close(&saving, status ? status : tg_signals_caught(), err);

@@ -58,6 +58,12 @@ typedef struct text {
     size_t n;
 } text;
 
+static int too_long(const scoring *s, size_t max_bytes, tg_error *err)
+{
+    return tg_cli_fail(err, TG_E_USAGE, "%s, line %" PRId64 ": too long (allowed %zu bytes, since no more can fit)",
+                       s->lines.name.text, s->line, max_bytes);
+}
+
 /* What a line says; *root owns the bytes of JSON. */
 static int parse_line(const scoring *s, const char *line, size_t n, text *prompt, text *continuation, json_t **root,
                       tg_error *err)
@@ -65,6 +71,8 @@ static int parse_line(const scoring *s, const char *line, size_t n, text *prompt
     *prompt = (text){s->opt->prompt ? s->opt->prompt : "", s->opt->prompt ? strlen(s->opt->prompt) : 0};
     *continuation = (text){line, n};
     *root = NULL;
+    if (n > s->lines.max_line)
+        return too_long(s, s->lines.max_line, err);
     if (!s->opt->jsonl)
         return TG_OK;
     json_error_t why;
@@ -112,7 +120,9 @@ static size_t common(const int32_t *a, size_t n_a, const int32_t *b, size_t n_b)
 static int encode_pair(const scoring *s, text prompt, text continuation, pair *item, tg_error *err)
 {
     int32_t *alone = NULL, *both = NULL;
-    size_t n_alone = 0, n_both = 0;
+    size_t n_alone = 0, n_both = 0, most = tg_engine_max_text(s->model, s->opt);
+    if (prompt.n + continuation.n > most)
+        return too_long(s, most, err);
     char *joined = malloc(prompt.n + continuation.n + 1);
     if (!joined)
         return tg_cli_fail_memory(err, prompt.n + continuation.n + 1, "a text");
@@ -347,12 +357,15 @@ static int with_model(scoring *s, tg_error *err)
 {
     int status = make_session(s, err);
     if (!status)
-        status = tg_lines_open(&s->lines, s->opt->file, tg_engine_max_text(s->model, s->opt), err);
+        status = tg_lines_open(&s->lines, s->opt->file, tg_engine_max_line(s->model, s->opt, s->opt->jsonl), err);
     if (!status)
         status = tg_output_open(&s->out, NULL, err);
     if (!status) {
         tg_signals_watch(s->session);
-        status = tg_output_close(&s->out, score_lines(s, err), err);
+        status = score_lines(s, err);
+        if (!status)
+            status = (int)tg_model_check_unchanged(s->model, err);
+        status = tg_output_close(&s->out, status, err);
         tg_signals_watch(NULL);
         tg_engine_tell_clamped(s->session);
     }

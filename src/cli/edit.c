@@ -148,6 +148,8 @@ tg_input_kind tg_edit_line(tg_input *in, const char *prompt, char **line, tg_err
 void tg_edit_remember(const char *text)
 {
 #ifdef TG_WITH_READLINE
+    enum { REMEMBERED = 1000 };
+    stifle_history(REMEMBERED);
     if (*text)
         add_history(text);
 #else

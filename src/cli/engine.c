@@ -12,8 +12,7 @@
 #include "cli/prompt.h"
 #include "cli/text.h"
 
-/* Limits that the library sets as well: tokens of a context, bytes of one token. */
-enum { CONTEXT_MAX = 1 << 20, TOKEN_BYTES_MAX = 4096 };
+enum { CONTEXT_MAX = 1 << 20 }; /* a limit that the library sets as well */
 
 /* ---- model ------------------------------------------------------------------------------------
  */
@@ -94,10 +93,31 @@ int tg_engine_load(tg_model **model, const char *path, const tg_options *opt, un
 
 size_t tg_engine_max_text(const tg_model *model, const tg_options *opt)
 {
+    enum { NORMALIZED = 3 }; /* bytes of a text that normalising makes one of, at most */
     tg_model_info info;
+    tg_tokenizer_info tokens;
+    size_t longest = 1, n;
     tg_model_get_info(model, &info);
+    tg_model_get_tokenizer(model, &tokens);
+    for (int32_t id = 0; id < tokens.n_tokens; id++) {
+        tg_token_bytes(model, id, &n);
+        longest = n > longest ? n : longest;
+    }
     int n_ctx = opt->n_ctx > info.n_ctx_train ? opt->n_ctx : info.n_ctx_train;
-    return (size_t)(n_ctx < CONTEXT_MAX ? n_ctx : CONTEXT_MAX) * TOKEN_BYTES_MAX;
+    return (size_t)(n_ctx < CONTEXT_MAX ? n_ctx : CONTEXT_MAX) * longest * NORMALIZED;
+}
+
+size_t tg_engine_max_line(const tg_model *model, const tg_options *opt, bool json)
+{
+    enum { ESCAPED = 6, FIELDS = 1 << 16 }; /* bytes for one of the text in JSON, and for what is no text */
+    size_t most = tg_engine_max_text(model, opt);
+    return json ? ESCAPED * most + FIELDS : most;
+}
+
+int tg_engine_check_text(const tg_model *model, const tg_options *opt, size_t n_bytes, tg_error *err)
+{
+    size_t most = tg_engine_max_text(model, opt);
+    return n_bytes <= most ? TG_OK : tg_prompt_too_long(most, err);
 }
 
 int tg_engine_tokens(int32_t **ids, size_t *n, const tg_model *model, const tg_options *opt, const char *text,
@@ -154,6 +174,9 @@ int tg_engine_context(int *n_ctx, const tg_model *model, const tg_options *opt, 
         *n_ctx = (int)((need + 255) / 256 * 256);
     if (!opt->n_ctx && *n_ctx > trained)
         *n_ctx = trained;
+    if (opt->keep > (opt->n_ctx ? opt->n_ctx : trained))
+        return tg_cli_fail(err, TG_E_USAGE, "--keep %d is more than the context of %d positions", opt->keep,
+                           opt->n_ctx ? opt->n_ctx : trained);
     if (n_prompt > (size_t)*n_ctx)
         return tg_cli_fail(
             err, TG_E_USAGE, "the prompt has %zu tokens and the context %d positions%s", n_prompt,
@@ -215,8 +238,8 @@ int tg_engine_sessions(tg_session **session, const tg_model *model, const tg_opt
     uint64_t kv_bytes, scratch_bytes;
     params.n_seq_max = n_seq;
     params.n_ctx = n_ctx_all < CONTEXT_MAX ? n_ctx_all : CONTEXT_MAX;
-    if (opt->n_threads > n_cpus())
-        tg_say_warning("%d threads on %d processors", opt->n_threads, n_cpus());
+    if (params.n_threads > n_cpus())
+        tg_say_warning("%d threads on %d processors", params.n_threads, n_cpus());
     *session = NULL;
     int status = (int)tg_session_create(session, model, &params, err);
     if (status == TG_E_RESOURCE)

@@ -17,8 +17,11 @@ int tg_engine_tokens(int32_t **ids, size_t *n, const tg_model *model, const tg_o
 int tg_engine_encode(int32_t **ids, size_t *n, tg_prompt *prompt, const tg_model *model,
                      const tg_options *opt, size_t max_bytes, tg_error *err);
 
-/* Bytes above which no text can fit the context that the options allow. */
+/* Bytes above which no text can fit the context that the options allow, and no line that has one, as an object or as
+ * it is. check_text: TG_E_USAGE for more. */
 size_t tg_engine_max_text(const tg_model *model, const tg_options *opt);
+size_t tg_engine_max_line(const tg_model *model, const tg_options *opt, bool json);
+int tg_engine_check_text(const tg_model *model, const tg_options *opt, size_t n_bytes, tg_error *err);
 
 /* The context for n_prompt tokens and n_more after them (-1: as many as there is room for): what -c
  * says, or the need rounded up to 256 and at most the trained length. TG_E_USAGE when the prompt

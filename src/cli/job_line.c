@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/engine.h"
 #include "cli/given_json.h"
 
 /* What OpenAI's interface calls a field, and the options that a line may set. */
@@ -109,12 +110,14 @@ static int set_biases(tg_job *job, const json_t *value, tg_error *err)
 
 /* ---- lines ------------------------------------------------------------------------------------------ */
 
-static int prepare_json(tg_job *job, const char *line, size_t n, tg_error *err)
+static int prepare_json(tg_job *job, const char *line, size_t n, size_t max_line, tg_error *err)
 {
     json_error_t where;
     const char *name;
     json_t *value;
     int status = TG_OK;
+    if (n > max_line)
+        return tg_cli_fail(err, TG_E_USAGE, "a line is too long (allowed %zu bytes)", max_line);
     job->line = tg_given_json(line, n, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &where);
     if (!job->line && json_error_code(&where) == json_error_out_of_memory)
         return tg_cli_fail_memory(err, n, "a line as JSON");
@@ -153,6 +156,11 @@ static bool is_object(const char *line, size_t n)
     return is;
 }
 
+int tg_job_lines_open(tg_job_lines *in, const char *path, const tg_model *model, const tg_options *opt, tg_error *err)
+{
+    return tg_lines_open(&in->lines, path, tg_engine_max_line(model, opt, true), err); /* which it is, lines tell */
+}
+
 int tg_job_lines_next(tg_job_lines *in, tg_job **job, const tg_model *model, const tg_options *opt, tg_error *err)
 {
     char *line;
@@ -172,7 +180,7 @@ int tg_job_lines_next(tg_job_lines *in, tg_job **job, const tg_model *model, con
         return status;
     (*job)->number = in->number;
     if (in->jsonl)
-        prepare_json(*job, line, n, &(*job)->failure);
+        prepare_json(*job, line, n, in->lines.max_line, &(*job)->failure);
     else
         prepare_text(*job, line, n, &(*job)->failure);
     return TG_OK;

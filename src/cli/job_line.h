@@ -11,6 +11,9 @@ typedef struct tg_job_lines {
     bool jsonl;    /* they are objects: the first one is one with a prompt */
 } tg_job_lines;
 
+/* Opens `path` as tg_lines_open does, for prompts of this model. */
+int tg_job_lines_open(tg_job_lines *in, const char *path, const tg_model *model, const tg_options *opt, tg_error *err);
+
 /* *job becomes that of the next line, NULL behind the last. What is wrong with a line is the job's failure. */
 int tg_job_lines_next(tg_job_lines *in, tg_job **job, const tg_model *model, const tg_options *opt, tg_error *err);
 

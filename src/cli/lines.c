@@ -113,8 +113,10 @@ int tg_lines_next(tg_lines *lines, char **line, size_t *n, tg_error *err)
     *n = 0;
     while (!(end = find_end(lines, lines->at + searched)) && !lines->ended) {
         searched = lines->n - lines->at;
-        if (searched > lines->max_line)
-            break;
+        if (searched > lines->max_line) { /* no more of it is kept */
+            searched = lines->max_line + 1;
+            lines->n = lines->at + searched;
+        }
         int status = read_more(lines, err);
         if (status)
             return status;
@@ -122,12 +124,11 @@ int tg_lines_next(tg_lines *lines, char **line, size_t *n, tg_error *err)
     if (!end && lines->n == lines->at)
         return TG_OK;
     *n = (end ? (size_t)(end - lines->bytes) : lines->n) - lines->at;
-    if (*n > lines->max_line)
-        return tg_cli_fail(err, TG_E_USAGE, "%s: a line is too long (allowed %zu bytes)", lines->name.text,
-                           lines->max_line);
     *line = lines->bytes + lines->at;
-    (*line)[*n] = '\0';
     lines->at += *n + (end != NULL);
+    if (*n > lines->max_line)
+        *n = lines->max_line + 1;
+    (*line)[*n] = '\0';
     return TG_OK;
 }
 

@@ -17,10 +17,15 @@ static bool stdin_is_pipe(void)
     return fstat(STDIN_FILENO, &st) == 0 && S_ISFIFO(st.st_mode);
 }
 
+int tg_prompt_too_long(size_t max_bytes, tg_error *err)
+{
+    return tg_cli_fail(err, TG_E_USAGE, "the text is too long (allowed %zu bytes, since no more can fit)", max_bytes);
+}
+
 static bool append(tg_prompt *prompt, const char *bytes, size_t n, size_t max_bytes, tg_error *err)
 {
     if (n > max_bytes - prompt->n) {
-        tg_cli_fail(err, TG_E_USAGE, "the text is too long (allowed %zu bytes)", max_bytes);
+        tg_prompt_too_long(max_bytes, err);
         return false;
     }
     if (tg_bytes_append(prompt, bytes, n))
@@ -29,8 +34,18 @@ static bool append(tg_prompt *prompt, const char *bytes, size_t n, size_t max_by
     return false;
 }
 
+/* Is what is left of a file more than there is room for? */
+static bool is_larger(int fd, size_t room)
+{
+    struct stat st;
+    off_t at = lseek(fd, 0, SEEK_CUR);
+    return at >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_size > at && (uint64_t)(st.st_size - at) > room;
+}
+
 static int append_fd(tg_prompt *prompt, int fd, const char *name, size_t max_bytes, tg_error *err)
 {
+    if (is_larger(fd, max_bytes - prompt->n))
+        return tg_prompt_too_long(max_bytes, err);
     char *piece = malloc(PIECE);
     ssize_t n;
     if (!piece)

@@ -10,6 +10,8 @@ typedef tg_bytes tg_prompt; /* free with tg_prompt_free */
 /* Is there one source, and one only, apart from what stdin may add? TG_E_USAGE if not. */
 int tg_prompt_check(const tg_options *opt, tg_error *err);
 
+int tg_prompt_too_long(size_t max_bytes, tg_error *err); /* TG_E_USAGE */
+
 /* Joins the sources. Nothing is changed or trimmed but by --chomp; more than max_bytes in all is
  * TG_E_USAGE. */
 int tg_prompt_read(tg_prompt *prompt, const tg_options *opt, size_t max_bytes, tg_error *err);
