@@ -1,6 +1,7 @@
 /* team.c - OpenMP's only home. */
 #include "kernel/team.h"
 
+#include <limits.h>
 #include <omp.h>
 #include <pthread.h>
 #include <sched.h>
@@ -43,18 +44,68 @@ struct tg_team {
 
 /* ---- how many ------------------------------------------------------------------------------ */
 
-/* cgroup v2: "max 100000" or "200000 100000"; 0 when there is no quota. */
+/* The first number of a file of a control group, and after it the second one where there are two; how many. */
+static int read_numbers(const char *root, const char *group, const char *name, long number[2])
+{
+    char path[1400];
+    snprintf(path, sizeof path, "/sys/fs/cgroup%s%s/%s", root, group, name);
+    FILE *f = fopen(path, "re");
+    int n = f ? fscanf(f, "%ld %ld", &number[0], &number[1]) : 0;
+    if (f)
+        fclose(f);
+    return n;
+}
+
+/* Processors that a group may use, rounded down; INT_MAX: no quota. Version 2 writes "max 100000" or "200000 100000". */
+static int quota_of(const char *root, const char *group)
+{
+    long n[2] = {0, 0}, period[2] = {0, 0};
+    if (read_numbers(root, group, "cpu.max", n) == 2)
+        period[0] = n[1];
+    else if (read_numbers(root, group, "cpu.cfs_quota_us", n) >= 1)
+        read_numbers(root, group, "cpu.cfs_period_us", period);
+    if (n[0] <= 0 || period[0] <= 0)
+        return INT_MAX;
+    const long most = n[0] / period[0];
+    return most < 1 ? 1 : most < INT_MAX ? (int)most : INT_MAX;
+}
+
+/* Where the hierarchy that a line of /proc/self/cgroup tells of is mounted; NULL: it has no processors to give. */
+static const char *mount_of(const char *controllers)
+{
+    if (!*controllers)
+        return ""; /* version 2 */
+    for (size_t n; n = strcspn(controllers, ","), n != 3 || strncmp(controllers, "cpu", 3) != 0; controllers += n + 1)
+        if (!controllers[n])
+            return NULL;
+    return "/cpu";
+}
+
+/* The least quota of the groups that hold this process. Those that a container does not see are not there by their
+ * names; what it sees as the root is its own. */
 static int quota_threads(void)
 {
-    FILE *f = fopen("/sys/fs/cgroup/cpu.max", "re");
-    if (!f)
-        return 0;
-    long quota = 0, period = 0;
-    int n = fscanf(f, "%ld %ld", &quota, &period);
-    fclose(f);
-    if (n != 2 || quota <= 0 || period <= 0)
-        return 0;
-    return quota < period ? 1 : (int)(quota / period);
+    char line[1024];
+    int least = INT_MAX;
+    FILE *f = fopen("/proc/self/cgroup", "re");
+    while (f && fgets(line, sizeof line, f)) {
+        char *controllers = strchr(line, ':'), *group = controllers ? strchr(controllers + 1, ':') : NULL;
+        if (!group || group[1] != '/')
+            continue;
+        *group++ = '\0';
+        group[strcspn(group, "\n")] = '\0';
+        const char *root = mount_of(controllers + 1);
+        for (char *end = group + strlen(group); root; end = strrchr(group, '/')) {
+            *end = '\0';
+            int quota = quota_of(root, group);
+            least = quota < least ? quota : least;
+            if (end == group)
+                break;
+        }
+    }
+    if (f)
+        fclose(f);
+    return least;
 }
 
 /* Of the processors in `set`, those that are the first of their core's hardware threads. */
@@ -97,7 +148,7 @@ int tg_team_default_size(void)
         n = online > 0 ? (int)online : 1;
     }
     int quota = quota_threads();
-    if (quota && quota < n)
+    if (quota < n)
         n = quota;
     return n < 1 ? 1 : n > TG_MAX_THREADS ? TG_MAX_THREADS : n;
 }
