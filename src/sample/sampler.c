@@ -18,6 +18,7 @@ struct tg_sampler {
     int n_vocab;
     tg_top *c;     /* [n_vocab] candidates */
     tg_top *order; /* [n_vocab] the same by another order; NULL where none is needed */
+    tg_top *room;  /* [n_vocab] for sorting */
     float *p;      /* [n_vocab] their weights; before that, the row with biases and penalties */
     float *bias;   /* [n_vocab] added to the row; NaN for an id that is never drawn */
     bool biased;   /* is any not 0? */
@@ -101,6 +102,7 @@ static bool allocate(tg_sampler *s, tg_error *err)
     const tg_sampling *p = &s->params;
     const size_t n = (size_t)s->n_vocab;
     s->c = tg_alloc(n, sizeof *s->c, "candidates", err);
+    s->room = tg_alloc(n, sizeof *s->room, "candidates", err);
     s->p = tg_alloc(n, sizeof *s->p, "probabilities", err);
     s->bias = tg_alloc(n, sizeof *s->bias, "biases of logits", err);
     if (is_typical(p))
@@ -109,7 +111,7 @@ static bool allocate(tg_sampler *s, tg_error *err)
         s->count = tg_alloc(n, sizeof *s->count, "counts of tokens", err);
     if (s->count && p->last_n > 0)
         s->window = tg_alloc((size_t)p->last_n, sizeof *s->window, "the last tokens", err);
-    return s->c && s->p && s->bias && (s->order || !is_typical(p)) && (s->count || !penalizes(p)) &&
+    return s->c && s->room && s->p && s->bias && (s->order || !is_typical(p)) && (s->count || !penalizes(p)) &&
            (s->window || !s->count || p->last_n < 0);
 }
 
@@ -143,6 +145,7 @@ void tg_sampler_free(tg_sampler *s)
         return;
     free(s->c);
     free(s->order);
+    free(s->room);
     free(s->p);
     free(s->bias);
     free(s->count);
@@ -187,10 +190,35 @@ static void penalize(const tg_sampler *s, float *row, int n)
 
 /* ---- choosing -------------------------------------------------------------------------------------- */
 
-static int by_order(const void *a, const void *b)
+/* The larger the logit, the smaller. Both zeros are one. */
+static uint32_t key_of(float logit)
 {
-    const tg_top *c = a, *d = b;
-    return c->logit > d->logit || (c->logit == d->logit && c->id < d->id) ? -1 : 1;
+    uint32_t bits;
+    logit += 0.0f;
+    memcpy(&bits, &logit, sizeof bits);
+    return bits >> 31 ? bits : ~bits & INT32_MAX;
+}
+
+/* Puts candidates in order; equal ones stay in theirs. By the four bytes of the key, the least first: comparing all
+ * of a large vocabulary takes longer than a small model's evaluation. */
+static void sort(tg_top *c, int n, tg_top *room)
+{
+    enum { BYTES = 4, VALUES = 256 };
+    int at[BYTES][VALUES] = {{0}};
+    for (int i = 0; i < n; i++)
+        for (int b = 0; b < BYTES; b++)
+            at[b][key_of(c[i].logit) >> 8 * b & 0xFF]++;
+    for (int b = 0; b < BYTES; b++) {
+        for (int v = 0, next = 0, count; v < VALUES; v++, next += count) {
+            count = at[b][v];
+            at[b][v] = next;
+        }
+        for (int i = 0; i < n; i++)
+            room[at[b][key_of(c[i].logit) >> 8 * b & 0xFF]++] = c[i];
+        tg_top *swap = c;
+        c = room;
+        room = swap;
+    }
 }
 
 /* The row with biases and penalties. What is banned is NaN, in no order and never among the largest. */
@@ -212,7 +240,7 @@ static int choose_all(tg_sampler *s, const float *row, int n)
     for (int32_t id = 0; id < n; id++)
         if (!isnan(row[id]))
             s->c[kept++] = (tg_top){row[id], id};
-    qsort(s->c, (size_t)kept, sizeof *s->c, by_order);
+    sort(s->c, kept, s->room);
     return kept;
 }
 
@@ -246,7 +274,7 @@ static int cut_typical(tg_sampler *s, int n)
         mean += s->p[i] > 0 ? s->p[i] / sum * s->c[i].logit : 0;
     for (int i = 0; i < n; i++)
         s->order[i] = (tg_top){-oddness(s, i, mean), i};
-    qsort(s->order, (size_t)n, sizeof *s->order, by_order);
+    sort(s->order, n, s->room);
     int last = 0;
     while (last < n - 1 && (seen += s->p[s->order[last].id]) < s->params.typical * sum)
         last++;

@@ -33,6 +33,7 @@ static void generator(void **state)
     assert_true(a.state != b.state && a.state != c.state && b.state != c.state);
 }
 
+/* R19 from here on: temperature 0. */
 static void greedy(void **state)
 {
     (void)state;
@@ -103,6 +104,55 @@ static void filters(void **state)
     for (int i = 0; i < 6; i++)
         hot[i] /= sum;
     frequencies((tg_sampling){.temp = 2, .top_p = 1, .seed = 8}, logits, 6, hot);
+}
+
+/* R19: none of the ends of the ranges leaves nothing, whatever the row: without order, of one value, with infinities. */
+static void something_is_kept(void **state)
+{
+    enum { N = 300 };
+    (void)state;
+    static const float ends[] = {0, 1e-30f, 1};
+    float row[4][N];
+    for (int i = 0; i < N; i++) {
+        row[0][i] = rand_normal();
+        row[1][i] = -3;
+        row[2][i] = i == 77 ? 0 : -INFINITY;
+        row[3][i] = i % 2 ? -1e30f : -INFINITY;
+    }
+    for (int k = 0; k < 4 * 3 * 3 * 3 * 4; k++) {
+        static const int top_k[] = {0, 1, N, INT32_MAX};
+        const tg_sampling p = {.temp = 1 + 99 * (float)(k % 2), .top_k = top_k[k % 4], .top_p = ends[k / 4 % 3],
+                               .min_p = ends[k / 12 % 3], .typical = ends[k / 36 % 3], .seed = (uint64_t)k};
+        tg_sampler *s = make(N, p);
+        for (int draw = 0; draw < 8; draw++) {
+            int32_t id = tg_sampler_draw(s, row[k / 108], N);
+            assert_in_range(id, 0, N - 1);
+            assert_true(k / 108 != 2 || id == 77);
+            assert_true(k / 108 != 3 || id % 2 == 1);
+        }
+        tg_sampler_free(s);
+    }
+}
+
+/* All of a large vocabulary in order: what is drawn from k of it in order is drawn from all, where k are enough. */
+static void order_of_all(void **state)
+{
+    enum { N = 20000 };
+    static float row[N];
+    (void)state;
+    for (int i = 0; i < N; i++)
+        row[i] = i % 100 == 3 ? -0.0f : i % 100 == 5 ? 0.0f : (float)(rand_int(-40, 20)) / 8; /* many are the same */
+    row[17] = -INFINITY;
+    for (uint64_t seed = 0; seed < 40; seed++) {
+        tg_sampling p = {.temp = 1, .top_p = 0.3f, .seed = seed};
+        tg_sampler *all = make(N, p);
+        p.top_k = N - 1; /* by selection, not by sorting */
+        tg_sampler *most = make(N, p);
+        for (int i = 0; i < 10; i++)
+            assert_int_equal(tg_sampler_draw(all, row, N), tg_sampler_draw(most, row, N));
+        tg_sampler_free(all);
+        tg_sampler_free(most);
+    }
 }
 
 static void seeds(void **state)
@@ -336,6 +386,7 @@ int main(void)
         cmocka_unit_test(seeds),     cmocka_unit_test(one_draw_a_token), cmocka_unit_test(bad_parameters),
         cmocka_unit_test(bans),      cmocka_unit_test(as_the_reference_cuts), cmocka_unit_test(as_the_reference_penalizes),
         cmocka_unit_test(windows),   cmocka_unit_test(biases), cmocka_unit_test(ends_of_ranges), cmocka_unit_test(laws),
+        cmocka_unit_test(something_is_kept), cmocka_unit_test(order_of_all),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
