@@ -69,7 +69,8 @@ LIB_OBJ := $(LIB_SRC:%.c=$(BUILD)/%.o) $(foreach l,$(LEVELS),$(BODIES:%.c=$(BUIL
 CLI_OBJ := $(CLI_SRC:%.c=$(BUILD)/%.o)
 NET_TESTS := tests/fetch/test_net%.c tests/fetch/test_digest.c
 TEST_SRC := $(filter-out $(if $(filter 0,$(WITH_CURL)),$(NET_TESTS)),$(wildcard tests/*/test_*.c))
-HELPERS := $(BUILD)/tests/support/syscalls.so $(if $(filter-out 0,$(WITH_CURL)),$(BUILD)/tests/fetch/driver)
+HELPERS := $(BUILD)/tests/support/syscalls.so $(BUILD)/tests/support/clock.so \
+           $(if $(filter-out 0,$(WITH_CURL)),$(BUILD)/tests/fetch/driver)
 FUZZ_SRC := $(filter-out tests/fuzz/driver.c $(if $(filter 0,$(WITH_CURL)),tests/fuzz/headers.c),$(wildcard tests/fuzz/*.c))
 FUZZ    := $(FUZZ_SRC:%.c=$(BUILD)/%)
 TESTS   := $(TEST_SRC:%.c=$(BUILD)/%)

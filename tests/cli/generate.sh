@@ -9,7 +9,7 @@ status 0
 ok "a story has some length" [ "$(wc -c <"$T/out")" -gt 100 ]
 ok "the seed is told" grep -qx 'tinygpt: seed [0-9]*' "$T/err"
 
-# the seed that was told repeats the text; so does a given one; another gives another text
+# R20: the seed that was told repeats the text; so does a given one; another gives another text
 run generate -n 40 "Once upon a time"
 seed=$(sed -n 's/^tinygpt: seed //p' "$T/err")
 cp "$T/out" "$T/first"
@@ -40,7 +40,7 @@ run generate -t 512 -n 1 --temp 0 "Once upon a time"
 status 0
 err_has 'tinygpt: warning: 512 threads on'
 
-# argmax: no seed, always the same
+# R19: argmax: no seed, always the same
 run generate -n 20 --temp 0 "Once upon a time"
 status 0
 err ''
@@ -52,6 +52,12 @@ run generate -n 20 --top-p 0 --seed 3 "Once upon a time"
 out_is "$T/best"
 run generate -n 20 --min-p 1 --seed 3 "Once upon a time"
 out_is "$T/best"
+for more in "--top-k 0" "--top-k 4096" "--top-k 2147483647" "--top-p 1 --min-p 0 --top-k 0" "--typical 0" "--typical 1e-30 --top-p 1e-30"; do
+    # shellcheck disable=SC2086
+    run generate -n 20 --seed 3 -q $more "Once upon a time"
+    status 0
+    ok "R19: $more gives text" [ -s "$T/out" ]
+done
 
 # a shorter run is the beginning of a longer one; --echo puts the prompt before it
 run generate -n 7 --temp 0 "Once upon a time"
@@ -96,7 +102,7 @@ status 0
 err_has 'tinygpt: model '
 err_has 'context 256'
 
-# the context: full, too short, sized by need
+# R12, R13: the context: full, too short, sized by need
 run generate -c 16 -n 100 --temp 0 --ignore-eos "Once upon a time"
 status 0
 err 'tinygpt: context full: 16 positions (-c sets it)'
@@ -108,6 +114,24 @@ status 2
 out ''
 one_error
 err_has 'tokens and the context 2 positions (-c sets it)'
+# R13: a window slides over it on request, and what it keeps is no more than there is
+run generate -c 96 -n 80 --temp 0 --ignore-eos --window 16 --keep 4 "Once upon a time"
+status 0
+err ''
+run generate -c 96 -n 80 --temp 0 --window 16 --keep 97 "Once upon a time"
+status 2
+one_error
+err_has '--keep'
+run generate -n 80 --temp 0 --window 16 --keep 96 -c 96 "Once upon a time"
+status 0
+for keep in -1 1048577; do
+    run generate --keep $keep --window 16 x
+    status 2
+    one_error
+done
+run generate --keep 4 x
+status 2
+one_error
 # U21: prompt and text together fill the context
 run generate -c $((n + 4)) -n 100 --temp 0 --ignore-eos --stats "Once upon a time"
 status 0

@@ -102,16 +102,38 @@ cp "$MODEL" "$T/ein schönes Modell.gguf"
 run generate -n 0 -m "$T/ein schönes Modell.gguf" x
 status 0
 
-# weights that are no numbers: found while running, never sampled from
+# R21: weights that are no numbers: found while running by every command, never sampled from
 if command -v "$PYTHON" >/dev/null 2>&1; then
     "$PYTHON" tests/support/spoil.py "$MODEL" "$T/nan.gguf"
+    "$PYTHON" tests/support/spoil.py "$MODEL" "$T/layer.gguf" blk.3.attn_norm.weight 5 inf
+    echo '["a tale"]' >"$T/text"
+    for args in "generate -n 3 -q x" "generate -n 3 --json -q x" "generate -n 3 -q --n-best 2 x" "logits -p x" "logits -p x --format npy" \
+        "chat -q --chat-template chatml x" "perplexity -f $T/text" "perplexity --json -f $T/text" "score -p x -f $T/text" \
+        "bench -q -p 4 -n 0 -r 1 -t 1"; do
+        # shellcheck disable=SC2086
+        run $args -m "$T/nan.gguf"
+        status 8
+        one_error
+        err_has 'non-finite numbers at position '
+        err_has ', first behind layer 6 of 7'
+        # shellcheck disable=SC2086
+        run $args -m "$T/layer.gguf"
+        status 8
+        err_has 'non-finite numbers at position 0, first behind layer 3 of 7'
+    done
     run generate -m "$T/nan.gguf" -n 3 x
+    out ''
+    printf 'x\ny\n' | run_in generate -m "$T/nan.gguf" -n 3 -q --each-line
     status 8
     out ''
-    ok "the position is told" grep -q '^tinygpt: error: .*position' "$T/err"
+    run generate -m "$T/layer.gguf" -n 3 -q --session "$T/session" x
+    status 8
+    ok "R21: no session" [ ! -e "$T/session" ]
     run logits -m "$T/nan.gguf" --ids 1 --format npy -o "$T/nan.npy"
     status 8
-    ok "no file" [ ! -e "$T/nan.npy" ]
+    ok "R21: no file" [ ! -e "$T/nan.npy" ]
+    run logits -m "$T/nan.gguf" --ids 1,2,3 --all -b 1 --no-bos
+    err_has 'at position 0'
 
     # what would hide it: a router that passes the expert over, a cache that holds no infinity
     "$PYTHON" tests/support/spoil.py tests/golden/gguf/mixtral.f16.gguf "$T/router.gguf" blk.0.ffn_gate_inp.weight 32 nan
@@ -123,9 +145,37 @@ if command -v "$PYTHON" >/dev/null 2>&1; then
         status 8
     done
     "$PYTHON" tests/support/spoil.py tests/golden/gguf/qwen2.f16.gguf "$T/large.gguf" blk.0.attn_v.bias 3 1e5
-    run logits -m "$T/large.gguf" --ids 1,2
+    # R22: beyond f16: clamped, counted, told once; and what holds it
+    for args in "logits --ids 1,2" "generate -n 8 --temp 0 --no-bos a" "perplexity -f $T/text" "score -p a -f $T/text"; do
+        # shellcheck disable=SC2086
+        run $args -m "$T/large.gguf"
+        status 0
+        ok "R22: once" [ "$(grep -c 'clamped (--kv-type f32 holds them)' "$T/err")" -eq 1 -a "$(wc -l <"$T/err")" -eq 1 ]
+        # shellcheck disable=SC2086
+        run $args -m "$T/large.gguf" --kv-type f32
+        status 0
+        err ''
+    done
+    run logits -m "$T/large.gguf" --ids 1,2,3 -q
     status 0
-    err_has 'clamped'
+    err ''
+    run logits -m "$T/large.gguf" --ids 1,2,3 --all -b 1 -t 1
+    cp "$T/err" "$T/told"
+    run logits -m "$T/large.gguf" --ids 1,2,3 --all -t 2
+    ok "R22: the count does not depend on batch and threads" cmp -s "$T/err" "$T/told"
+
+    # R23: weights that are subnormal, or make what is: the same bits for any number of threads
+    "$PYTHON" tests/support/spoil.py "$MODEL" "$T/tiny.gguf" blk.0.attn_norm.weight 0-255 1e-39
+    "$PYTHON" tests/support/spoil.py "$MODEL" "$T/small.gguf" blk.2.ffn_norm.weight 0-255 1e-37
+    for model in tiny small; do
+        run logits -m "$T/$model.gguf" --ids 5,6,7,8 --all --format npy -t 1
+        status 0
+        cp "$T/out" "$T/want"
+        for t in 2 3 8; do
+            run logits -m "$T/$model.gguf" --ids 5,6,7,8 --all --format npy -t $t
+            out_is "$T/want"
+        done
+    done
 fi
 
 finish

@@ -201,12 +201,25 @@ PYTHON
 for signal in INT TERM HUP; do
     cp "$T/link2.gguf" "$T/old.gguf"
     "$PYTHON" - "$TINYGPT" "$T" $signal >"$T/out" 2>"$T/err" <<'PYTHON'
-import glob, os, signal, subprocess, sys, time
+import glob, os, signal, stat, subprocess, sys, time
 program, folder, name = sys.argv[1:]
 p = subprocess.Popen([program, "quantize", f"{folder}/huge.gguf", f"{folder}/old.gguf", "--type", "q4_k_m", "-t", "1"],
                      preexec_fn=lambda: [signal.signal(s, signal.SIG_DFL) for s in (signal.SIGINT, signal.SIGHUP)])
+
+
+def writes():  # into a file without a name, or a temporary one
+    for f in glob.glob(f"/proc/{p.pid}/fd/*"):
+        try:
+            found = os.stat(f)
+        except OSError:
+            continue
+        if stat.S_ISREG(found.st_mode) and found.st_size > 0 and (found.st_nlink == 0 or os.readlink(f).endswith(".tmp")):
+            return True
+    return False
+
+
 end = time.time() + 20
-while time.time() < end and not any(os.path.getsize(f) > 0 for f in glob.glob(f"{folder}/.old.gguf.*.tmp")):
+while time.time() < end and not writes():
     time.sleep(0.01)
 time.sleep(0.2)
 begun = time.time()

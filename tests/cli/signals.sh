@@ -1,6 +1,7 @@
 #!/bin/sh
-# Signals: the first stops at a token, and the exit status names it; what the parent ignored stays so.
+# R03 to R05 and R28 of the fault catalogue: what comes from outside while it runs.
 . "$(dirname "$0")/../support/cli.sh"
 need_model
 need_python
-exec "$PYTHON" tests/support/signals.py "$TINYGPT"
+"$PYTHON" tests/runtime/signals.py "$TINYGPT" || exit 1
+finish

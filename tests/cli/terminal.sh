@@ -29,7 +29,7 @@ out 'a line
 run_tty generate -n 0 'a text'
 out ''
 
-# control bytes are shown, not obeyed; newline and tab pass
+# R16: control bytes are shown, not obeyed; newline and tab pass
 printf 'a\033[2Jb\r\tc\n\007\302\2331m\177' >"$T/text"
 run_tty generate -n 0 --echo -f "$T/text"
 status 0
@@ -39,7 +39,7 @@ out 'a\x1B[2Jb\x0D	c
 run generate -n 0 --echo -f "$T/text"
 out_is "$T/text"
 
-# bad UTF-8 and incomplete tails are U+FFFD there, and untouched in a pipe
+# R14, R15: bad UTF-8 and incomplete tails are U+FFFD there, and untouched in a pipe
 printf 'caf\303\251 \377 \345\255\345\255\227 \360\237' >"$T/text"
 run_tty generate -n 0 --echo -f "$T/text"
 out 'café � �字 �
@@ -52,6 +52,25 @@ ids=$(printf '\345\255\227\360\237\231\202' | "$TINYGPT" tokenize --ids --no-bos
 run_tty tokenize --decode "$ids"
 out '字🙂
 '
+
+# R15, R16: a model that writes bytes that are no text, or a terminal's commands
+for byte in '\377' '\033' '\345'; do
+    id=$(printf "$byte" | "$TINYGPT" tokenize --ids --no-bos)
+    set -- generate -n 3 --temp 0 --logit-bias "$id+1000" --ignore-eos x
+    run "$@"
+    status 0
+    printf "$byte$byte$byte" >"$T/three"
+    out_is "$T/three"
+    case $byte in *377) shown='���' ;; *345) shown='���' ;; *) shown='\x1B\x1B\x1B' ;; esac
+    run_tty "$@"
+    out "$shown
+"
+    run "$@" --json
+    ok "R15: bytes beside the text" "$PYTHON" -c 'import json, sys
+choice, want = json.load(open(sys.argv[1]))["choices"][0], open(sys.argv[2], "rb").read()
+assert choice["text"] == want.decode("utf-8", "replace"), choice
+assert bytes(choice["bytes"]) == want if choice["text"].encode() != want else "bytes" not in choice, choice' "$T/out" "$T/three"
+done
 
 # generated text is the same on both
 run generate -n 30 --temp 0 "Once upon a time"

@@ -1,4 +1,4 @@
-/* test_options.c - the option table, walked row by row; number parsing; near misses; parsing. */
+/* test_options.c - R18, R20 of the fault catalogue and more: the option table, walked row by row; number parsing; near misses; parsing. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -114,6 +114,32 @@ static void test_ranges_are_kept(void **state)
             assert_non_null(strstr(err.message, range));
         }
     }
+}
+
+/* R18, R20: every option with a number, of every command, refuses what is none and names its range. */
+static void test_numbers_are_numbers(void **state)
+{
+    static const char *const bad[] = {"nan", "NaN", "-nan", "inf", "-inf", "infinity", "0x1", "0x1p1", "1e400", "-1e400",
+                                      "1x", "1 ", " 1", "+1", "", "-", ".", "1;5", "1,5.1", "1.5.1", "one", "99999999999999999999",
+                                      "-99999999999999999999", "1e", "\xd9\xa1", "1\t", "--1"};
+    static const char *const not_whole[] = {"1.5", "1e1", "1.", ".5"};
+    tg_options opt;
+    tg_error err;
+    (void)state;
+    for (int i = 0; i < tg_n_options; i++)
+        for (int c = 0; c < tg_n_commands; c++) {
+            const tg_option *o = &tg_option_table[i];
+            if (!(o->commands & tg_commands[c].bit) || !(is_numeric(o) || o->kind == TG_OPTION_SEED))
+                continue;
+            const size_t n = sizeof bad / sizeof bad[0], more = o->kind == TG_OPTION_REAL ? 0 : 4;
+            for (size_t k = 0; k < n + more; k++) {
+                char word[160], range[TG_RANGE_BYTES];
+                snprintf(word, sizeof word, "--%s=%s", o->name, k < n ? bad[k] : not_whole[k - n]);
+                if (PARSE(tg_commands[c].name, word) != TG_E_USAGE)
+                    fail_msg("%s %s is taken", tg_commands[c].name, word);
+                assert_non_null(strstr(err.message, tg_option_describe(o, range)));
+            }
+        }
 }
 
 static void test_presets(void **state)
@@ -404,6 +430,7 @@ int main(void)
         cmocka_unit_test(test_names_and_letters_differ_within_a_command),
         cmocka_unit_test(test_every_row_parses),
         cmocka_unit_test(test_ranges_are_kept),
+        cmocka_unit_test(test_numbers_are_numbers),
         cmocka_unit_test(test_presets),
         cmocka_unit_test(test_forms),
         cmocka_unit_test(test_errors),

@@ -76,7 +76,7 @@ run_in tokenize --decode - <"$T/ids"
 status 0
 out_is "$T/bytes"
 
-# special tokens: their text is plain text unless --special
+# R17: special tokens: their text is plain text unless --special
 end=$("$TINYGPT" inspect --json </dev/null | sed -n 's/^ *"eos": \([0-9]*\),*/\1/p')
 run tokenize --decode "$end"
 out ''

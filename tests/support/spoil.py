@@ -1,5 +1,5 @@
 """Copies a GGUF file and spoils one float32 of it, by default the first of the output norm, by default with a NaN:
-spoil.py IN OUT [TENSOR INDEX VALUE]."""
+spoil.py IN OUT [TENSOR INDEX VALUE]. INDEX may be a range, FIRST-LAST."""
 import struct
 import sys
 
@@ -53,6 +53,8 @@ for _ in range(n_tensors):
     if name.decode() == tensor:
         assert kind == 0, "float32 is expected"
         offset = where
-start = (at + alignment - 1) // alignment * alignment + offset + 4 * int(index)
-data[start : start + 4] = struct.pack("<f", float(value))
+start = (at + alignment - 1) // alignment * alignment + offset
+first, last = (int(i) for i in (str(index).split("-") * 2)[:2])
+for i in range(first, last + 1):
+    struct.pack_into("<f", data, start + 4 * i, float(value))
 open(sys.argv[2], "wb").write(data)
