@@ -1,7 +1,6 @@
 /* forward.c - the one forward for all architectures. */
 #include "model/forward.h"
 
-#include <limits.h>
 #include <math.h>
 #include <string.h>
 
@@ -89,10 +88,9 @@ typedef struct step {
 
 static void note_bad(tg_forward *f, int layer, int row)
 {
-    int seen = atomic_load(&f->bad_layer);
-    while (layer < seen)
-        if (atomic_compare_exchange_weak(&f->bad_layer, &seen, layer))
-            atomic_store(&f->bad_row, row);
+    int64_t at = (int64_t)layer << 32 | row, seen = atomic_load(&f->bad);
+    while (at < seen && !atomic_compare_exchange_weak(&f->bad, &seen, at))
+        ;
 }
 
 /* out = norm(x), or x where there is none; false if x is not finite. */
@@ -449,7 +447,7 @@ static void program(const tg_worker *w, void *arg)
 void tg_forward_run(tg_forward *f, tg_team *team)
 {
     f->stopped = false;
-    atomic_store(&f->bad_layer, INT_MAX);
+    atomic_store(&f->bad, INT64_MAX);
     tg_team_run(team, program, f);
 }
 

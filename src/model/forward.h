@@ -59,8 +59,8 @@ typedef struct tg_forward {
     /* what happened */
     const volatile sig_atomic_t *interrupted;
     bool stopped;         /* rank 0 saw the interruption; read by all behind a barrier */
-    atomic_int bad_layer; /* the first point where x was not finite: behind so many layers; INT_MAX */
-    atomic_int bad_row;   /* a row of it */
+    _Atomic int64_t bad;  /* where x was first not finite: behind so many layers, and below 32 bits of it the first row;
+                             INT64_MAX */
     atomic_ullong n_clamped;
 } tg_forward;
 

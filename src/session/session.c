@@ -2,7 +2,6 @@
 #include "session/state.h"
 
 #include <inttypes.h>
-#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -350,10 +349,10 @@ static tg_status verdict(const tg_session *s, tg_error *err)
     const tg_forward *f = &s->forward;
     if (f->stopped)
         return tg_fail(err, TG_E_STOPPED, NULL, "interrupted");
-    int layer = atomic_load(&f->bad_layer);
-    if (layer == INT_MAX)
+    const int64_t bad = atomic_load(&f->bad);
+    if (bad == INT64_MAX)
         return TG_OK;
-    int pos = f->attn_row[atomic_load(&f->bad_row)].pos;
+    int layer = (int)(bad >> 32), pos = f->attn_row[bad & UINT32_MAX].pos;
     if (layer == 0)
         return tg_fail(err, TG_E_NUMERIC, NULL, "non-finite numbers at position %d, in the embedding", pos);
     return tg_fail(err, TG_E_NUMERIC, NULL, "non-finite numbers at position %d, first behind layer %d of %d",
