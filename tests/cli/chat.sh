@@ -92,9 +92,12 @@ status 2
 err 'tinygpt: error: the message is empty'
 run chat -m "$T/plain.gguf" # nothing was drawn, so no seed is told
 err 'tinygpt: error: the message is empty'
-run chat -m "$T/plain.gguf" -c 64 "$(cat README.md)"
+run chat -m "$T/plain.gguf" -c 64 "$(head -c 8000 README.md)"
 status 2
 err_has 'and the context room for 48 beside an answer (-c sets it)'
+run chat -m "$T/plain.gguf" -c 64 "$(cat README.md)"
+status 2
+err_has "the text is too long"
 run chat -m "$T/plain.gguf" -f "$T/message" Hello
 status 2
 
