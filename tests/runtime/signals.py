@@ -55,7 +55,7 @@ for words in (["generate", "-q", "--each-line", "-f", lines], ["perplexity", "-f
 for words, target in ((["logits", "--ids", "1 " * 400, "--all", "--format", "json", "-o"], where / "out"),
                       (["quantize", MODEL, "--type", "Q4_K_M", "--requantize", "-q"], where / "out"),
                       (["generate", "-q", "-n", "400", "--ignore-eos", "Once", "--session"], where / "out")):
-    for delay in (0.05, 0.1, 0.2):
+    for delay in (0.05, 0.15):
         process = start(*words, target)
         time.sleep(delay)
         process.send_signal(signal.SIGSTOP)
@@ -139,7 +139,7 @@ check(ended.status == 0 and ended.out == reference, f"R05: a prompt in pieces: {
 shim = ROOT / os.environ.get("BUILD", "build/release") / "tests/support/syscalls.so"
 if shim.exists():
     for act in ({"SYSCALLS_DO": "short", "SYSCALLS_AT": "1", "SYSCALLS_FROM": "1"},
-                *({"SYSCALLS_DO": "EINTR", "SYSCALLS_AT": str(at)} for at in (1, 2, 5, 20, 100))):
+                *({"SYSCALLS_DO": "EINTR", "SYSCALLS_AT": str(at)} for at in (1, 20))):
         preloaded = os.environ | act | {"LD_PRELOAD": str(shim), "SYSCALLS_ONLY": "read,pread,write,pwrite",
                                         "ASAN_OPTIONS": "verify_asan_link_order=0"}
         ended = run(*TEXT, "--no-mmap", env=preloaded, seconds=120)
@@ -147,7 +147,7 @@ if shim.exists():
 
 # ---- R28: the model is cut short while it is mapped: one line and status 9, however many threads find out ---
 
-for attempt in range(12):
+for attempt in range(8):
     shutil.copy(MODEL, where / "model")
     words = ["logits", "--ids", "1 " * 3000, "-c", "3000", "-b", "16", "--all", "-o", where / "out"] if attempt % 4 == 3 else TEXT
     process = start(*words, "-t", "4", "-q", "-m", where / "model")
