@@ -6,10 +6,10 @@
 #include <stdio.h>
 #include <string.h>
 
-tg_status tg_fail(tg_error *err, tg_status status, const char *file, const char *fmt, ...)
+void tg_error_set(tg_error *err, tg_status status, const char *file, const char *fmt, ...)
 {
     if (!err)
-        return status;
+        return;
     err->status = status;
     size_t used = 0;
     if (file) {
@@ -17,20 +17,19 @@ tg_status tg_fail(tg_error *err, tg_status status, const char *file, const char 
         used = (size_t)snprintf(err->message, sizeof err->message, "%s: ", tg_quote_str(&q, file));
     }
     if (used >= sizeof err->message)
-        return status;
+        return;
     va_list args;
     va_start(args, fmt);
     vsnprintf(err->message + used, sizeof err->message - used, fmt, args);
     va_end(args);
-    return status;
 }
 
-tg_status tg_fail_alloc(tg_error *err, size_t n_bytes, const char *purpose)
+void tg_error_set_alloc(tg_error *err, size_t n_bytes, const char *purpose)
 {
-    return tg_fail(err, TG_E_RESOURCE, NULL, "out of memory: %zu bytes for %s", n_bytes, purpose);
+    tg_error_set(err, TG_E_RESOURCE, NULL, "out of memory: %zu bytes for %s", n_bytes, purpose);
 }
 
-tg_status tg_fail_errno(tg_error *err, const char *file, const char *what)
+tg_status tg_error_set_errno(tg_error *err, const char *file, const char *what)
 {
     int e = errno;
     bool resource = e == ENOMEM || e == EMFILE || e == ENFILE || e == ENOSPC || e == EDQUOT || e == EFBIG;
