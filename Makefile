@@ -81,7 +81,7 @@ BIN := $(BUILD)/tinygpt
 
 # tinygpt too: the copy at the top may be newer, and come from another build folder.
 .DEFAULT_GOAL := all
-.PHONY: FORCE all tinygpt check check-models check-layers asan fuzz fuzz-run bench bench-attention format install install-strip \
+.PHONY: FORCE all tinygpt check check-models check-layers asan fuzz fuzz-run analyze bench bench-attention format install install-strip \
         uninstall help clean
 .DELETE_ON_ERROR:
 
@@ -191,6 +191,9 @@ bench: tinygpt ## speed on the model that comes along, by one thread and by two
 
 format: ## lay out the sources by .clang-format
 	clang-format -i $(wildcard include/*/*.h src/*.c src/*/*.c src/*/*.h tests/*/*.c tests/*/*.h)
+
+analyze: $(BUILD)/fetch/catalog.inc ## what gcc's analyzer, clang-tidy and cppcheck find beyond tools/analyze.txt
+	@tools/analyze $(filter-out -MMD -MP,$(BASE)) -I$(BUILD) -DTG_LEVELS_$(if $(IS_X86),x86,plain)
 
 # ---- installation --------------------------------------------------------------------------------
 

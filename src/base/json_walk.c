@@ -288,7 +288,7 @@ static bool read_escaped(tg_json_walk *w, int slot, size_t *n)
     for (*n = 0;;) {
         bool ascii;
         size_t end = plain_end(w, w->at, &ascii), plain = end - w->at;
-        uint32_t code;
+        uint32_t code = 0;
         if (!tg_grow((void **)&w->room[slot], &w->rooms[slot], *n + plain + 4, 1, "a JSON string",
                      w->err)) {
             w->failed = true;

@@ -173,10 +173,10 @@ static void put_md_head(tg_output *out)
         put_cell(out, (column_id)c, columns[c].title);
     tg_output_print(out, "|\n");
     for (int c = 0; c < N_COLUMNS; c++) {
-        char line[CELL_BYTES];
-        int n = columns[c].width - !columns[c].left;
-        memset(line, '-', (size_t)n);
-        strcpy(line + n, columns[c].left ? "" : ":");
+        char line[CELL_BYTES] = "";
+        memset(line, '-', (size_t)columns[c].width);
+        if (!columns[c].left)
+            line[columns[c].width - 1] = ':';
         put_cell(out, (column_id)c, line);
     }
     tg_output_print(out, "|\n");

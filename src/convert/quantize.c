@@ -212,7 +212,7 @@ static tg_status write_file(const tg_plan *plan, const char *out, const tg_quant
 tg_status tg_quantize(const char *in, const char *out, const tg_quantize_params *params, tg_quantize_result *result,
                       tg_error *err)
 {
-    tg_quantize_result unused;
+    tg_quantize_result unused = {0};
     tg_error own = {0}; /* the parts count on a record */
     tg_container *container = NULL;
     const tg_recipe *recipe;

@@ -313,7 +313,7 @@ static tg_status find_repo(const finding *f, const tg_name *name, char **path)
 
 char *tg_cache_find(const char *what, tg_error *err)
 {
-    tg_error own;
+    tg_error own = {0};
     finding f = {.err = err ? err : &own};
     *f.err = (tg_error){0};
     f.arena = tg_arena_create(f.err);

@@ -129,10 +129,9 @@ tg_status tg_ref_write(const tg_repo_cache *cache, const char *revision, const c
 /* Where the link of a file in `depth` folders of a snapshot points: ../../, as often as needed, blobs/ETAG. */
 static void link_prefix(char out[ROOM], int depth)
 {
-    out[0] = 0;
-    for (int i = 0; i < depth + 2; i++)
-        strcat(out, "../");
-    strcat(out, "blobs/");
+    for (int i = 0; i < depth + 2; i++, out += 3)
+        memcpy(out, "../", 3);
+    memcpy(out, "blobs/", sizeof "blobs/");
 }
 
 tg_status tg_snapshot_link(const tg_repo_cache *cache, const char *commit, const char *path, const char *etag,

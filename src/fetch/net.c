@@ -28,11 +28,11 @@ static tg_status set_token(tg_net *net, const char *token, tg_error *err)
     for (const char *p = token; *p; p++)
         if ((unsigned char)*p <= ' ' || (unsigned char)*p >= 0x7f)
             return tg_fail(err, TG_E_USAGE, NULL, "the token holds a blank, a control byte or no ASCII (HF_TOKEN)");
-    net->authorization = tg_alloc(sizeof front + strlen(token), 1, "a header line", err);
+    const size_t room = sizeof front + strlen(token);
+    net->authorization = tg_alloc(room, 1, "a header line", err);
     if (!net->authorization)
         return TG_E_RESOURCE;
-    memcpy(net->authorization, front, sizeof front);
-    strcat(net->authorization, token);
+    snprintf(net->authorization, room, "%s%s", front, token);
     return TG_OK;
 }
 
@@ -215,7 +215,7 @@ static tg_status step_all(tg_job **jobs, size_t n, size_t *n_left, int *idle, tg
 
 tg_status tg_jobs_run(tg_net *net, tg_job **jobs, size_t n, tg_error *err)
 {
-    tg_error own;
+    tg_error own = {0};
     err = err ? err : &own;
     *err = (tg_error){0};
     net->stopped = false;

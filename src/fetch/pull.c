@@ -121,7 +121,7 @@ static tg_status run(tg_puller *p)
 
 tg_status tg_pull(const tg_pull_params *params, tg_pull_result *result, tg_error *err)
 {
-    tg_error own;
+    tg_error own = {0};
     tg_puller p = {.params = params, .result = result, .err = err ? err : &own};
     *p.err = (tg_error){0};
     *result = (tg_pull_result){0};

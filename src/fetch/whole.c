@@ -20,7 +20,7 @@ tg_status tg_choice_check(const tg_listing *l, const tg_choice *choice, const ch
     static const char index[] = "model.safetensors.index.json";
     if (!choice->folder || !has(l, choice, index))
         return TG_OK;
-    tg_error own;
+    tg_error own = {0};
     err = err ? err : &own;
     char *path = tg_path_join(folder, index, err);
     json_t *root = path ? tg_json_load(path, INDEX_MAX_BYTES, err) : NULL, *value;

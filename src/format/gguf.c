@@ -223,8 +223,8 @@ static tg_status read_tensor(reader *r, uint64_t *offset)
 {
     tg_tensor *t;
     tg_status status = tg_container_add_tensor(r->c, r->c->path, &t, r->err);
-    uint64_t at = r->in.pos, n;
-    const uint8_t *name;
+    uint64_t at = r->in.pos, n = 0;
+    const uint8_t *name = NULL;
     if (status == TG_OK)
         status = read_string(r, "length of the name", &name, &n);
     if (status == TG_OK)

@@ -36,7 +36,7 @@ static tg_status load_sidecar(folder *f, const char *name, json_t **root, char *
         return status;
     *root = tg_json_parse(file.data, file.size, *path, f->err);
     tg_file_close(&file);
-    if (*root && json_is_object(*root))
+    if (json_is_object(*root))
         return TG_OK;
     if (*root)
         tg_fail(f->err, TG_E_MODEL, *path, "not a JSON object (found %s)",
