@@ -193,7 +193,7 @@ format: ## lay out the sources by .clang-format
 	clang-format -i $(wildcard include/*/*.h src/*.c src/*/*.c src/*/*.h tests/*/*.c tests/*/*.h)
 
 analyze: $(BUILD)/fetch/catalog.inc ## what gcc's analyzer, clang-tidy and cppcheck find beyond tools/analyze.txt
-	@tools/analyze $(filter-out -MMD -MP,$(BASE)) -I$(BUILD) -DTG_LEVELS_$(if $(IS_X86),x86,plain)
+	@tools/analyze $(filter-out -MMD -MP,$(BASE)) -I$(BUILD) -DTG_LEVELS_$(if $(IS_X86),x86,plain) '-DTG_BLAS_DIR=""'
 
 # ---- installation --------------------------------------------------------------------------------
 
