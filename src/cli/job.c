@@ -267,7 +267,10 @@ static json_t *completion_json(const tg_job *job)
     int n_tokens = 0, n_decoded = 0;
     json_t *choices = json_array();
     for (int i = 0; i < job->opt.n_best; i++) {
-        json_array_append_new(choices, choice_json(job, i));
+        if (json_array_append_new(choices, choice_json(job, i)) != 0) {
+            json_decref(choices);
+            return NULL;
+        }
         n_tokens += job->choice[i].n_tokens;
         n_decoded += job->choice[i].n_tokens > 1 ? job->choice[i].n_tokens - 1 : 0;
     }
