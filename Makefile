@@ -33,8 +33,11 @@ LINK_asan   := -fsanitize=address,undefined
 # clang's libFuzzer, see `make fuzz`.
 OPT_fuzz    := -O2 -g -DTG_DEBUG -DTG_FUZZ -fsanitize=fuzzer-no-link,address,undefined \
                -fno-sanitize-recover=all -fno-omit-frame-pointer
+# clang's counts of branches, see `make coverage`.
+OPT_coverage  := -O1
+LINK_coverage := -fprofile-instr-generate
 ifeq ($(OPT_$(MODE)),)
-$(error MODE is release, debug, asan or fuzz, not '$(MODE)')
+$(error MODE is release, debug, asan, fuzz or coverage, not '$(MODE)')
 endif
 
 # One body, compiled once per instruction set; src/kernel/isa.h names the levels.
@@ -74,6 +77,14 @@ HELPERS := $(BUILD)/tests/support/syscalls.so $(BUILD)/tests/support/clock.so \
 FUZZ_SRC := $(filter-out tests/fuzz/driver.c $(if $(filter 0,$(WITH_CURL)),tests/fuzz/headers.c),$(wildcard tests/fuzz/*.c))
 FUZZ    := $(FUZZ_SRC:%.c=$(BUILD)/%)
 TESTS   := $(TEST_SRC:%.c=$(BUILD)/%)
+# What `make coverage` counts the branches of, all that reads models, tokenizers and saved sessions, and the tests it counts by.
+READERS := $(wildcard src/base/json*.c src/token/load_*.c) $(addprefix src/,base/file.c base/utf8.c format/container.c format/fingerprint.c \
+             format/gguf.c format/gguf_split.c format/hf.c format/safetensors.c token/build.c token/vocab.c token/added.c token/bpe.c \
+             session/restore.c)
+COVERING := $(filter $(addprefix $(BUILD)/tests/,base/% format/% token/% session/% model/test_arch faults/%),$(TESTS)) $(FUZZ)
+ifeq ($(MODE),coverage)
+$(READERS:%.c=$(BUILD)/%.o): private OUR_CFLAGS += -fprofile-instr-generate -fcoverage-mapping
+endif
 CLI_TESTS := $(sort $(wildcard tests/cli/*.sh))
 
 LIB := $(BUILD)/libtinygpt.a
@@ -81,7 +92,7 @@ BIN := $(BUILD)/tinygpt
 
 # tinygpt too: the copy at the top may be newer, and come from another build folder.
 .DEFAULT_GOAL := all
-.PHONY: FORCE all tinygpt check check-models check-layers asan fuzz fuzz-run analyze bench bench-attention format install install-strip \
+.PHONY: FORCE all tinygpt check check-models check-layers asan fuzz fuzz-run coverage coverage-run analyze bench bench-attention format install install-strip \
         uninstall help clean
 .DELETE_ON_ERROR:
 
@@ -191,6 +202,15 @@ bench: tinygpt ## speed on the model that comes along, by one thread and by two
 
 format: ## lay out the sources by .clang-format
 	clang-format -i $(wildcard include/*/*.h src/*.c src/*/*.c src/*/*.h tests/*/*.c tests/*/*.h)
+
+coverage: ## which branches of the readers does no test take? fails beyond tools/coverage.txt; needs clang and llvm
+	@$(MAKE) --no-print-directory MODE=coverage CC=$(if $(IS_CLANG),$(CC),clang) coverage-run
+
+coverage-run: $(COVERING) $(HELPERS) $(BIN)
+	@rm -rf $(BUILD)/counts
+	@LLVM_PROFILE_FILE=$(abspath $(BUILD))/counts/%4m.profraw BUILD=$(BUILD) TINYGPT=$(BIN) tests/run $(COVERING) -- \
+	 tests/cli/forms.sh tests/cli/session.sh
+	@tools/coverage $(BIN) $(BUILD)/counts $(READERS)
 
 analyze: $(BUILD)/fetch/catalog.inc ## what gcc's analyzer, clang-tidy and cppcheck find beyond tools/analyze.txt
 	@tools/analyze $(filter-out -MMD -MP,$(BASE)) -I$(BUILD) -DTG_LEVELS_$(if $(IS_X86),x86,plain) '-DTG_BLAS_DIR=""'

@@ -102,18 +102,22 @@ ok "a refused file stays" cmp -s "$S" "$T/kept"
 ok "R40: mode" [ "$(stat -c %a "$T/open")" = 600 ]
 
 # R34: no room, or no folder: the text is there, the old file stays, nothing else is left
-for limit in 1 20 100; do
-    (
-        ulimit -f $limit
-        "$TINYGPT" generate -q -t 1 -n 2 --temp 0 --session "$S" "Once upon" </dev/null 2>"$T/err" | cat >"$T/out"
-    )
-    ok "R34: text" [ -s "$T/out" ]
-    err_has 'no room for'
-    ok "R34: the old file" cmp -s "$S" "$T/kept"
-    only_session "R34"
-done
-(ulimit -f 1 && "$TINYGPT" generate -q -n 2 --session "$S" "Once upon" </dev/null >/dev/null 2>&1)
-ok "R34: status" [ $? -eq 7 ]
+no_room() {
+    for limit in 1 20 100; do
+        (
+            ulimit -f $limit
+            "$TINYGPT" generate -q -t 1 -n 2 --temp 0 --session "$S" "Once upon" </dev/null 2>"$T/err" | cat >"$T/out"
+        )
+        ok "R34: text" [ -s "$T/out" ]
+        err_has 'no room for'
+        ok "R34: the old file" cmp -s "$S" "$T/kept"
+        only_session "R34"
+    done
+    (ulimit -f 1 && "$TINYGPT" generate -q -n 2 --session "$S" "Once upon" </dev/null >/dev/null 2>&1)
+    ok "R34: status" [ $? -eq 7 ]
+}
+# Under `make coverage` a limit would stop the counts, and what clang's OpenMP keeps in files, too.
+[ -n "$LLVM_PROFILE_FILE" ] || no_room
 gen -n 2 --session "$T/none/s" "Once"
 status 9
 ok "the text comes first" [ -s "$T/out" ]
