@@ -40,7 +40,7 @@ static bool find_default(char *path, size_t room)
     return false;
 }
 
-/* What of the options makes a need of memory less. */
+/* What of the options makes a need of memory less, or does without what is not there. */
 static void hint(tg_error *err, const char *before, const char *option, const char *behind)
 {
     const size_t n = strlen(err->message);
@@ -244,6 +244,8 @@ int tg_engine_sessions(tg_session **session, const tg_model *model, const tg_opt
     int status = (int)tg_session_create(session, model, &params, err);
     if (status == TG_E_RESOURCE)
         hint(err, "-c, -b, -t, --kv-type", opt->blas ? "" : " and --blas off", " make it less");
+    if (status == TG_E_IO)
+        hint(err, "--blas off", "", " does without it");
     if (status)
         return status;
     tg_session_get_info(*session, &info);

@@ -30,7 +30,7 @@ tg_status tg_blas_load(tg_error *err)
     pthread_mutex_unlock(&lock);
     tg_quoted q;
     return is_there ? TG_OK
-                    : tg_fail(err, TG_E_RESOURCE, NULL, "OpenBLAS cannot be loaded: %s",
+                    : tg_fail(err, TG_E_IO, NULL, "OpenBLAS cannot be loaded: %s",
                               tg_quote_str(&q, why ? why : "a function is missing"));
 }
 
@@ -49,5 +49,5 @@ void tg_blas_warm_up(void)
 
 const char *tg_blas_name(void)
 {
-    return tg_blas_load(NULL) == TG_OK ? blas.name() : "none";
+    return tg_blas_load(NULL) == TG_OK ? blas.name() : "not found";
 }

@@ -7,7 +7,7 @@
 
 #include "base/error.h"
 
-/* To come before all else but the name; again costs nothing. TG_E_RESOURCE when it is not there. It needs room for a
+/* To come before all else but the name; again costs nothing. TG_E_IO when it is not there. It needs room for a
  * buffer (TG_BLAS_BYTES), or does not return. */
 tg_status tg_blas_load(tg_error *err);
 
@@ -22,6 +22,6 @@ void tg_blas_gemm(int m, int n, int k, const float *a, size_t lda, const float *
 /* OpenBLAS ends the process when it cannot get its buffers: ask for them before there is much to lose. */
 void tg_blas_warm_up(void);
 
-const char *tg_blas_name(void); /* its kernels' name; "none" where it is not there */
+const char *tg_blas_name(void); /* its kernels' name, or "not found" */
 
 #endif

@@ -63,6 +63,24 @@ if [ -f "$shim" ] && [ ! "$asan" ]; then
         status 0
         ok "R26: quantize by $most" cmp -s "$T/q.1" "$T/q.$most"
     done
+    # no OpenBLAS on this machine: quantised weights need none, others can do without
+    no_blas() {
+        LD_PRELOAD=$shim SYSCALLS_ONLY=dlopen SYSCALLS_AT=1 SYSCALLS_FROM=1 SYSCALLS_DO=ENOENT run "$@"
+    }
+    no_blas generate -t 1 -n 4 --temp 0 -m $FLOATS "ab"
+    status 9
+    out ''
+    one_error
+    err_has 'OpenBLAS cannot be loaded: libnowhere.so: '
+    err_has '; --blas off does without it'
+    no_blas generate -t 1 -n 4 --temp 0 -m $FLOATS --blas off "ab"
+    status 0
+    no_blas generate --temp 0 -n 4 "Once upon a time"
+    status 0
+    out_is "$T/whole"
+    no_blas --version
+    status 0
+    out_has 'OpenBLAS not found'
 fi
 
 # R38: no more than so many descriptors: all is done, or nothing

@@ -2,8 +2,8 @@
  * remove files, that allocate memory, or that start threads, and lets one of them go wrong. In the environment:
  *
  *     SYSCALLS_UNDER=FOLDER   only calls on what lies there or below (default: all files)
- *     SYSCALLS_ONLY=a,b       only calls of these names; `malloc` (all that allocate, by whoever calls it) and
- *                             pthread_create are counted when they are named alone
+ *     SYSCALLS_ONLY=a,b       only calls of these names; `malloc` (all that allocate, by whoever calls it),
+ *                             pthread_create and dlopen are counted when they are named alone
  *     SYSCALLS_SPARE=a,b      no allocations by libraries with this in their path
  *     SYSCALLS_LOG=FILE       one line for each counted call: "number name path"
  *     SYSCALLS_AT=N           the N-th counted call, from 1, is done to:
@@ -310,6 +310,14 @@ int pthread_create(pthread_t *thread, const pthread_attr_t *how, void *(*run)(vo
     return listed(getenv("SYSCALLS_ONLY"), "pthread_create") && judge("pthread_create", "") == FAIL
                ? errno
                : REAL(pthread_create)(thread, how, run, arg);
+}
+
+/* ---- libraries ------------------------------------------------------------------------------------------- */
+
+void *dlopen(const char *path, int how)
+{
+    const int fails = listed(getenv("SYSCALLS_ONLY"), "dlopen") && judge("dlopen", "") == FAIL;
+    return REAL(dlopen)(fails ? "libnowhere.so" : path, how);
 }
 
 /* ---- main ------------------------------------------------------------------------------------------------ */
