@@ -191,31 +191,58 @@ int tg_conversation_set_system(tg_conversation *c, const char *text, tg_error *e
 
 /* ---- tokens ------------------------------------------------------------------------------------- */
 
-/* The first turn: what comes before the second message of a user. 0: there is only one. */
-static size_t first_turn(const tg_conversation *c)
+static bool begins_turn(const tg_conversation *c, size_t i)
 {
-    for (size_t i = 2; i < c->n; i++)
-        if (!strcmp(c->messages[i].role, "user"))
-            return i - 1;
-    return 0;
+    return i == 1 || !strcmp(c->messages[i].role, "user");
 }
 
+/* Where the turn stands that follows `n` others. */
+static size_t turn_at(const tg_conversation *c, size_t n)
+{
+    size_t i = 1;
+    while (n > 0)
+        n -= begins_turn(c, ++i);
+    return i;
+}
+
+/* Renders it as if it began with the message at `from`. */
+static int encode_from(tg_conversation *c, size_t from, int32_t **ids, size_t *n_ids, tg_error *err)
+{
+    tg_chat_message *first = &c->messages[from - 1], forgotten = *first;
+    *first = c->messages[0];
+    int status = encode(c, first, c->n - (from - 1), ids, n_ids, err);
+    *first = forgotten;
+    return status;
+}
+
+/* Each rendering halves what is left to try: a file may bring a great many turns. */
 int tg_conversation_tokens(tg_conversation *c, size_t most, int32_t **ids, size_t *n_ids, int *n_forgotten,
                            tg_error *err)
 {
+    size_t few = 0, many = 0; /* so many turns must be forgotten, at least and at most */
+    for (size_t i = 2; i < c->n; i++)
+        many += begins_turn(c, i);
     *n_forgotten = 0;
-    for (;;) {
-        int status = encode(c, c->messages, c->n, ids, n_ids, err);
-        if (status || *n_ids <= most)
+    for (size_t n = 0;; n = few + (many - few) / 2) {
+        size_t from = turn_at(c, n);
+        int status = encode_from(c, from, ids, n_ids, err);
+        if (status)
             return status;
-        size_t n = first_turn(c);
+        bool fits = *n_ids <= most;
+        if (fits)
+            many = n;
+        else
+            few = n + 1;
+        if (fits && few == many) {
+            drop(c, 1, from - 1);
+            *n_forgotten = (int)(from - 1);
+            return TG_OK;
+        }
         tg_free(*ids);
         *ids = NULL;
-        if (n == 0)
+        if (few > many)
             return tg_cli_fail(err, TG_E_USAGE,
                                "the message has %zu tokens with what stands around it, and the context room for %zu "
                                "beside an answer (-c sets it)", *n_ids, most);
-        drop(c, 1, n);
-        *n_forgotten += (int)n;
     }
 }
