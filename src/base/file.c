@@ -186,3 +186,9 @@ bool tg_path_exists(const char *path)
     struct stat st;
     return stat(path, &st) == 0;
 }
+
+bool tg_path_is_taken(const char *path)
+{
+    struct stat st;
+    return lstat(path, &st) == 0;
+}

@@ -39,5 +39,7 @@ char *tg_path_join(const char *folder, const char *name, tg_error *err);
 
 bool tg_path_is_folder(const char *path);
 bool tg_path_exists(const char *path);
+/* The name is taken, be it by a link that leads nowhere. */
+bool tg_path_is_taken(const char *path);
 
 #endif

@@ -373,7 +373,7 @@ tg_status tg_container_sidecar(const tg_container *c, const char *name, uint64_t
     if (!joined)
         return TG_E_RESOURCE;
     tg_status status = TG_OK;
-    if (tg_path_exists(joined)) {
+    if (tg_path_is_taken(joined)) {
         status = tg_file_open(file, joined, max_bytes, true, err);
         if (status == TG_OK) {
             *path = joined;

@@ -181,7 +181,7 @@ static tg_status indexed_names(tg_container *c, weights *w, const char *path, tg
 static bool folder_has(const tg_container *c, const char *name, char **path, tg_error *err)
 {
     *path = tg_path_join(c->folder, name, err);
-    return *path && tg_path_exists(*path);
+    return *path && tg_path_is_taken(*path);
 }
 
 /* What the folder holds as its model. */

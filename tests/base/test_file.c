@@ -100,6 +100,8 @@ static void paths(void **state)
     assert_false(tg_path_exists(scratch_path("absent")));
     assert_int_equal(symlink("absent", scratch_path("dangling")), 0);
     assert_false(tg_path_exists(scratch_path("dangling")));
+    assert_true(tg_path_is_taken(scratch_path("dangling")));
+    assert_false(tg_path_is_taken(scratch_path("absent")));
 }
 
 int main(void)

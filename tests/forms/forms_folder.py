@@ -261,6 +261,8 @@ sharded(
     "M48",
     ("one of two", f"model: 1 of 2 weight files are missing: {TWO}", no_file(TWO)),
     ("both", f"model: 2 of 2 weight files are missing: {ONE}, {TWO}", no_file(ONE, TWO)),
+    ("one file, a link that leads nowhere", f"model: 1 of 1 weight files are missing: {S}",
+     both(no_file(ONE, TWO, INDEX), put_file(S, Link("../blobs/0")))),
     ("one, without an index", f"1 of 2 weight files are missing: {ONE}", no_file(ONE, INDEX)),
     ("one that is a folder", "not a regular file .found a directory",
      both(no_file(TWO), put_file(f"{TWO}/README.md", "weights"))),
@@ -296,6 +298,11 @@ folder(
     ("missing", f"{C}: missing: a model folder needs it", no_file(C)),
     *((f"{v!r}", f"{C}: found {found}, allowed an object", put_file(C, v))
       for v, found in (([CONFIG], "array"), ("1", "integer"), ('"llama"', "string"), ("null", "null"))),
+    *((f"{name}, a link that leads nowhere", f"{name}: cannot be opened: No such file", put_file(name, Link("../blobs/0")),
+       dict(status=9, out=""))
+      for name in (*JSON_FILES[:4], "chat_template.jinja")),
+    (f"{INDEX}, a link that leads nowhere", f"{INDEX}: cannot be opened: No such file",
+     both(no_file(S), put_file(INDEX, Link("../blobs/0"))), dict(status=9, out="")),
     ("a FIFO", f"{C}: not a regular file .found a FIFO",
      lambda f: Special(lambda p: (f.files.pop(C), f.save(p), fifo(os.path.join(p, C))))),
     *((f"no {key}", f"required keys? missing: {key}", lacks(C, key))
