@@ -61,7 +61,8 @@ static bool compare(walk *w, const float *logits, int32_t best, double lse)
         return false;
     int n = tg_top_k(base, w->n_vocab, 1, &top, &base_lse);
     if (n < 1 || !isfinite(base_lse)) {
-        tg_cli_fail(w->err, TG_E_NUMERIC, "%s: row %zu is not finite", w->opt->kl, w->n_scored);
+        tg_text_quoted q;
+        tg_cli_fail(w->err, TG_E_NUMERIC, "%s: row %zu is not finite", tg_text_quote(&q, w->opt->kl), w->n_scored);
         return false;
     }
     w->kl[w->n_scored] = divergence(base, (double)base_lse, logits, lse, w->n_vocab);

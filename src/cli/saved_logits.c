@@ -118,9 +118,11 @@ static int read_header(tg_saved_logits *saved, uint64_t file_bytes, tg_error *er
     saved->n_vocab = shape[1];
     saved->logits_at += 8 + n;
     saved->ids = malloc(saved->n_ids * sizeof *saved->ids);
-    saved->row = malloc(saved->n_vocab * sizeof *saved->row);
-    if (!saved->ids || !saved->row)
+    if (!saved->ids)
         return tg_cli_fail_memory(err, saved->n_ids * sizeof *saved->ids, "saved token ids");
+    saved->row = malloc(saved->n_vocab * sizeof *saved->row);
+    if (!saved->row)
+        return tg_cli_fail_memory(err, saved->n_vocab * sizeof *saved->row, "a row of saved logits");
     return read_at(saved->fd, saved->ids, saved->n_ids * sizeof *saved->ids, 8 + n + ids_at) ? TG_OK
                                                                                             : unreadable(saved, err);
 }

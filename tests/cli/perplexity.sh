@@ -136,6 +136,7 @@ write("bad-shape", spoilt("logits", "shape", [1 << 62, 8]), rest)
 write("bad-rows", spoilt("ids", "shape", [-1]), rest)
 write("bad-offset", spoilt("ids", "data_offsets", [len(rest), len(rest) + len(ids)]), rest)
 write("bad-end", header, rest[:-1])
+write("not-finite\x1b", header, ids + b"\xff" * len(logits))
 open(f"{folder}/bad-short", "wb").write(b"1234567")
 open(f"{folder}/bad-length", "wb").write(b"\xff" * 16)
 END
@@ -154,6 +155,9 @@ status 3
 run perplexity -f "$T/text" --kl "$T/none"
 status 9
 err_has "$T/none: cannot read: "
+run perplexity -f "$T/text" -c 16 --stride 5 --kl "$T/not-finite$(printf '\033')"
+status 8
+err_has 'not-finite\x1B: row 0 is not finite'
 run perplexity -p "Once upon a time" --kl "$T/saved"
 status 2
 run perplexity "Once upon a time" --kl "$T/saved"
