@@ -84,6 +84,7 @@ READERS := $(wildcard src/base/json*.c src/token/load_*.c) $(addprefix src/,base
 COVERING := $(filter $(addprefix $(BUILD)/tests/,base/% format/% token/% session/% model/test_arch faults/%),$(TESTS)) $(FUZZ)
 ifeq ($(MODE),coverage)
 $(READERS:%.c=$(BUILD)/%.o): private OUR_CFLAGS += -fprofile-instr-generate -fcoverage-mapping
+$(BUILD)/src/base/memory.o: private OUR_CFLAGS += -DTG_ARENA_CHUNK=1
 endif
 CLI_TESTS := $(sort $(wildcard tests/cli/*.sh))
 

@@ -61,7 +61,7 @@ int tg_utf8_bad(const uint8_t *s, size_t n, bool *cut)
     uint8_t low, high;
     int length = lead(s[0], &low, &high);
     int good = length ? good_bytes(s, n, length, low, high) : 1;
-    *cut = length && good < length && (size_t)good == n;
+    *cut = length && (size_t)good == n;
     return good;
 }
 

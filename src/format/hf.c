@@ -104,7 +104,7 @@ static tg_status one_name(tg_container *c, weights *w, const char *name, tg_erro
 
 static tg_status numbered_names(tg_container *c, weights *w, int total, tg_error *err)
 {
-    if (total < 1 || total > TG_MAX_SHARDS)
+    if (total > TG_MAX_SHARDS)
         return tg_fail(err, TG_E_MODEL, c->folder, "number of shards (found %d, allowed 1 to %d)",
                        total, TG_MAX_SHARDS);
     w->names = tg_arena_alloc(c->arena, (size_t)total, sizeof *w->names, "file names", err);
@@ -259,10 +259,10 @@ static tg_status check_inside(const tg_container *c, char *const *paths, const w
         slash[-10] = 0;
     for (size_t i = 0; i < w->n && status == TG_OK; i++) {
         char *real = realpath(paths[i], NULL);
-        size_t n = strlen(root);
+        size_t n = strlen(root) - (root[1] == 0); /* "/" has its slash already */
         if (!real)
             status = tg_fail_errno(err, paths[i], "cannot be resolved");
-        else if (strncmp(real, root, n) != 0 || (n > 1 && real[n] != '/'))
+        else if (strncmp(real, root, n) != 0 || real[n] != '/')
             status =
                 tg_fail(err, TG_E_MODEL, paths[i], "a link that leads out of the model's folder");
         free(real);
@@ -367,10 +367,8 @@ tg_status tg_hf_open(tg_container *c, tg_error *err)
         if (!tg_path_exists(c->path))
             return tg_fail_errno(err, c->path, "cannot be opened");
         file = slash ? slash + 1 : c->path;
-        c->folder = !slash ? tg_arena_string(c->arena, ".", 1, err)
-                    : slash == c->path
-                        ? tg_arena_string(c->arena, "/", 1, err)
-                        : tg_arena_string(c->arena, c->path, (size_t)(slash - c->path), err);
+        c->folder = slash ? tg_arena_string(c->arena, c->path, (size_t)(slash - c->path) + (slash == c->path), err)
+                          : tg_arena_string(c->arena, ".", 1, err);
         if (!c->folder)
             return TG_E_RESOURCE;
     }

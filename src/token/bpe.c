@@ -69,7 +69,7 @@ static bool grow_pairs(tg_bpe *bpe, size_t n_slots, tg_error *err)
 tg_status tg_bpe_reserve(tg_bpe *bpe, uint64_t n, tg_error *err)
 {
     size_t n_slots = bpe->n_slots;
-    while (n_slots / 2 < n && n_slots < (size_t)1 << 28)
+    while (n_slots / 2 < n)
         n_slots *= 2;
     return n_slots == bpe->n_slots || grow_pairs(bpe, n_slots, err) ? TG_OK : TG_E_RESOURCE;
 }

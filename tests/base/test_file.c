@@ -4,7 +4,10 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <cmocka.h>
+#include <fcntl.h>
+#include <signal.h>
 #include <sys/resource.h>
+#include <sys/time.h>
 
 #include "base/file.h"
 #include "support/scratch.h"
@@ -82,11 +85,82 @@ static void no_descriptor_left(void **state)
     assert_int_equal(status, TG_E_RESOURCE);
 }
 
+/* Short reads, and those that a signal interrupts. */
+static int interrupted_pipe[2];
+
+static void write_to_pipe(int signal)
+{
+    (void)signal;
+    if (write(interrupted_pipe[1], "some", 4) != 4)
+        abort();
+}
+
+static void reads(void **state)
+{
+    (void)state;
+    char data[4];
+    tg_error err;
+    assert_int_equal(pipe(interrupted_pipe), 0);
+    const struct sigaction on_alarm = {.sa_handler = write_to_pipe}; /* no SA_RESTART */
+    const struct itimerval soon = {{0, 0}, {0, 20000}};
+    sigaction(SIGALRM, &on_alarm, NULL);
+    setitimer(ITIMER_REAL, &soon, NULL);
+    assert_int_equal(tg_file_read(interrupted_pipe[0], data, 4, "p", &err), TG_OK);
+    assert_memory_equal(data, "some", 4);
+    signal(SIGALRM, SIG_DFL);
+    assert_int_equal(write(interrupted_pipe[1], "xyz", 3), 3);
+    close(interrupted_pipe[1]);
+    assert_int_equal(tg_file_read(interrupted_pipe[0], data, 4, "p", &err), TG_E_IO);
+    assert_non_null(strstr(err.message, "p: became shorter while it was read (found 3 bytes of 4)"));
+    close(interrupted_pipe[0]);
+    assert_int_equal(tg_file_read(interrupted_pipe[0], data, 4, "p", &err), TG_E_IO);
+    assert_non_null(strstr(err.message, "p: cannot be read"));
+    /* This system says 4096 bytes of such a file, has fewer, and maps none. */
+    static const char told_longer[] = "/sys/kernel/mm/transparent_hugepage/enabled";
+    tg_file f;
+    if (tg_path_exists(told_longer)) {
+        assert_int_equal(tg_file_open(&f, told_longer, 1 << 20, false, &err), TG_E_IO);
+        assert_non_null(strstr(err.message, "became shorter"));
+        assert_null(f.data);
+    }
+}
+
+static void set_time(const char *path, time_t s, long ns)
+{
+    assert_int_equal(utimensat(AT_FDCWD, path, (struct timespec[]){{s, ns}, {s, ns}}, 0), 0);
+}
+
+static void files_in_use(void **state)
+{
+    (void)state;
+    char *path = scratch_text("used", "some bytes");
+    tg_file f;
+    tg_error err;
+    set_time(path, 1000, 1000);
+    assert_int_equal(tg_file_open(&f, path, 10, false, &err), TG_OK);
+    assert_int_equal(tg_file_check_unchanged(&f, &err), TG_OK);
+    set_time(path, 1000, 2000);
+    assert_int_equal(tg_file_check_unchanged(&f, &err), TG_E_IO);
+    set_time(path, 1001, 1000);
+    assert_int_equal(tg_file_check_unchanged(&f, &err), TG_E_IO);
+    assert_non_null(strstr(err.message, "was overwritten while in use"));
+    assert_int_equal(truncate(path, 11), 0);
+    set_time(path, 1000, 1000);
+    assert_int_equal(tg_file_check_unchanged(&f, &err), TG_E_IO);
+    unlink(path); /* what is mapped stays */
+    assert_int_equal(tg_file_check_unchanged(&f, &err), TG_OK);
+    tg_file_release(&f, f.data - 1, 1); /* not of this file */
+    tg_file_release(&f, f.data + f.size, 1);
+    tg_file_release(&f, f.data + 1, 1);
+    assert_memory_equal(f.data, "some bytes", 10);
+    tg_file_close(&f);
+}
+
 static void paths(void **state)
 {
     (void)state;
     static const char *const rows[][3] = {
-        {"a", "b", "a/b"}, {"a/", "b", "a/b"}, {"/", "b", "/b"}, {".", "b c", "./b c"}};
+        {"a", "b", "a/b"}, {"a/", "b", "a/b"}, {"/", "b", "/b"}, {"", "b", "/b"}, {".", "b c", "./b c"}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         char *path = tg_path_join(rows[i][0], rows[i][1], NULL);
         assert_string_equal(path, rows[i][2]);
@@ -111,6 +185,8 @@ int main(void)
         cmocka_unit_test(empty),
         cmocka_unit_test(m01_only_regular_files),
         cmocka_unit_test(no_descriptor_left),
+        cmocka_unit_test(reads),
+        cmocka_unit_test(files_in_use),
         cmocka_unit_test(paths),
     };
     return cmocka_run_group_tests(tests, scratch_setup, scratch_teardown);

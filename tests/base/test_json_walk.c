@@ -182,6 +182,25 @@ static void members_left_out(void **state)
     }
 }
 
+/* The first complaint stays, whatever is asked after it. */
+static void after_a_failure(void **state)
+{
+    (void)state;
+    const uint8_t *s;
+    size_t n;
+    int64_t v;
+    tg_json_range range;
+    static const char *const key = "a";
+    tg_json_walk w = tg_json_walk_start("[1]", (tg_json_range){0, 3}, "x.json", &err);
+    assert_false(tg_json_walk_open(&w, '{'));
+    assert_non_null(strstr(err.message, "a value of another type is due (byte offset 0)"));
+    assert_false(tg_json_walk_string(&w, 0, false, &s, &n) || tg_json_walk_int(&w, &v));
+    assert_false(tg_json_walk_open(&w, '['));
+    assert_int_equal(tg_json_walk_end(&w), TG_E_MODEL);
+    assert_non_null(strstr(err.message, "byte offset 0"));
+    assert_null(tg_json_parse_around("{\"a\":1", 6, "x.json", NULL, &key, &range, 1, NULL)); /* nobody listens */
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -189,6 +208,7 @@ int main(void)
         cmocka_unit_test(values),
         cmocka_unit_test(as_strict_as_the_other),
         cmocka_unit_test(members_left_out),
+        cmocka_unit_test(after_a_failure),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -135,6 +135,9 @@ static void texts(void **state)
         text[i] = "Once upon a time, \xc3\xa9\n<|endoftext|>"[i % 34];
     every_allocation("tokenize", tokenize, text);
     every_allocation("tokenize one word", tokenize, (char[]){"word"});
+    char *word = text + sizeof text - 3001;
+    memset(word, 'a', 3000);
+    every_allocation("tokenize a long word", tokenize, word);
 }
 
 /* A bit of all that templates can say. */

@@ -260,6 +260,14 @@ static void sidecars(void **state)
         strstr(err.message, "tokenizer.json: file too large (found 2 bytes, allowed 1)"));
 }
 
+/* A path through a file. */
+static void no_such_folder(void **state)
+{
+    (void)state;
+    scratch_text("file", "x");
+    refused_at(scratch_path("file/model"), TG_E_IO, "cannot be examined");
+}
+
 static void a_used_record_is_no_obstacle(void **state)
 {
     (void)state;
@@ -282,6 +290,7 @@ int main(void)
         cmocka_unit_test(paths_into_the_configuration),
         cmocka_unit_test(arrays),
         cmocka_unit_test(sidecars),
+        cmocka_unit_test(no_such_folder),
         cmocka_unit_test(a_used_record_is_no_obstacle),
     };
     return cmocka_run_group_tests(tests, open_both, close_both);

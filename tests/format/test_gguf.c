@@ -6,6 +6,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 #include <fcntl.h>
+#include <fcntl.h>
 #include <math.h>
 #include <time.h>
 
@@ -398,6 +399,7 @@ static void m23_number_of_elements_overflows(void **state)
     refused(one_info("t", 4, (uint64_t[]){1 << 16, 1 << 16, 1 << 16, 1 << 16}, 0, 0),
             "size overflows");
     refused(one_info("t", 3, (uint64_t[]){k, 3, k}, 24, 0), "size overflows");
+    refused(one_info("t", 3, (uint64_t[]){3, k, k}, 24, 0), "size overflows");
     refused(one_info("t", 2, (uint64_t[]){INT64_MAX, 3}, 24, 0), "size overflows");
 }
 
@@ -521,6 +523,13 @@ static void m33_part_of_a_split_model(void **state)
     refused_as("renamed.gguf", split_part(0, 3), "(missing: the other 2)");
     refused_as("n-00001-of-01024.gguf", split_part(0, 1024), "...");
     refused_as("n-00001-of-01025.gguf", split_part(0, 1025), "split.count (found 1025");
+    char here[PATH_MAX]; /* a path without a folder */
+    assert_non_null(getcwd(here, sizeof here));
+    assert_int_equal(chdir(scratch_folder), 0);
+    refused_at("m-00003-of-00003.gguf", TG_E_MODEL, "give the path of the first");
+    unlink("m-00002-of-00003.gguf");
+    refused_at("m-00001-of-00003.gguf", TG_E_MODEL, "(missing: m-00002-of-00003.gguf)");
+    assert_int_equal(chdir(here), 0);
     tg_container_free(accepted_as("one-00001-of-00001.gguf", split_part(0, 1)));
 }
 
@@ -546,7 +555,22 @@ static void parts_are_joined(void **state)
         assert_memory_equal(t->data, eight, sizeof eight);
     }
     assert_non_null(strstr(tg_container_tensor(c, "b")->file, "p-00002-of-00003.gguf"));
+    const tg_tensor *third = tg_container_tensor(c, "c");
+    tg_container_release(c, third->data, sizeof eight); /* is read again when it is needed */
+    assert_memory_equal(third->data, eight, sizeof eight);
+    assert_int_equal(tg_container_check_unchanged(c, NULL), TG_OK);
+    static const char *const touched[] = {"p-00002-of-00003.gguf", "p-00001-of-00003.gguf"};
+    for (int i = 0; i < 2; i++) { /* a part, then the first of all */
+        assert_int_equal(utimensat(AT_FDCWD, scratch_path(touched[i]), (struct timespec[]){{1, 0}, {1, 0}}, 0), 0);
+        assert_int_equal(tg_container_check_unchanged(c, NULL), TG_E_IO);
+    }
     tg_container_free(c);
+
+    gguf wrong = gguf_new();
+    gguf_uint(&wrong, "split.no", GGUF_U16, 0);
+    gguf_uint(&wrong, "split.count", GGUF_U16, 3);
+    gguf_text(&wrong, "split.tensors.count", "3");
+    refused_as("p-00001-of-00003.gguf", gguf_file(&wrong), "split.tensors.count: wrong type");
 
     gguf more = gguf_new();
     gguf_uint(&more, "split.no", GGUF_U16, 0);
@@ -559,7 +583,11 @@ static void parts_are_joined(void **state)
     refused_as("p-00001-of-00003.gguf", split_part(0, 3), "p-00002-of-00003.gguf: found part 3 of 3, wanted part 2 of 3");
     scratch_write("p-00002-of-00003.gguf", b.data, b.n - 1);
     bytes_free(&b);
+    bytes other = split_part(1, 4);
     refused_as("p-00001-of-00003.gguf", split_part(0, 3), "p-00002-of-00003.gguf: ");
+    scratch_write("p-00002-of-00003.gguf", other.data, other.n);
+    bytes_free(&other);
+    refused_as("p-00001-of-00003.gguf", split_part(0, 3), "found part 2 of 4, wanted part 2 of 3");
 }
 
 static void a01_both_versions_and_any_keys(void **state)

@@ -5,6 +5,8 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <sys/resource.h>
+
 #include "support/check_container.h"
 #include "support/safetensors_writer.h"
 
@@ -62,6 +64,10 @@ static void one_file(void **state)
     tg_container_free(c);
     c = accepted_at(scratch_path("m/"));
     tg_container_free(c);
+    scratch_mkdir("m/a.safetensors"); /* a folder, whatever it is called */
+    scratch_text("m/a.safetensors/config.json", "{}");
+    write_weights("m/a.safetensors/model.safetensors", "a");
+    tg_container_free(accepted_at(scratch_path("m/a.safetensors")));
 }
 
 static void named_files(void **state)
@@ -146,9 +152,56 @@ static void shards_without_an_index(void **state)
     unlink(scratch_path("m/model-00002-of-00002.safetensors"));
     write_weights("m/model-00001-of-01025.safetensors", "a");
     refused("number of shards (found 1025, allowed 1 to 1024)");
+    write_weights("m/model-00001-of-01026.safetensors", "a");
+    write_weights("m/model-00001-of-01024.safetensors", "a"); /* the least number counts, in whatever order they come */
+    refused("1023 of 1024 weight files are missing");
+    unlink(scratch_path("m/model-00001-of-01024.safetensors"));
     unlink(scratch_path("m/model-00001-of-01025.safetensors"));
+    unlink(scratch_path("m/model-00001-of-01026.safetensors"));
     write_weights("m/model-00001-of-00000.safetensors", "a");
     refused("no weights in this folder");
+    unlink(scratch_path("m/model-00001-of-00000.safetensors"));
+    static const char *const no_shards[] = {"model-0000a-of-00002.safetensors", "model-0000.-of-00002.safetensors",
+                                            "model-00001_of-00002.safetensors"};
+    for (int i = 0; i < 3; i++) {
+        char name[64];
+        snprintf(name, sizeof name, "m/%s", no_shards[i]);
+        write_weights(name, "a");
+        refused("no weights in this folder (found model-0000");
+        unlink(scratch_path(name));
+    }
+}
+
+/* It is opened only where no file is chosen by its name. */
+static void a_folder_that_cannot_be_listed(void **state)
+{
+    (void)state;
+    scratch_text(CONFIG, "{}");
+    struct rlimit old, none;
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &old), 0);
+    none = old;
+    none.rlim_cur = 0;
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+    tg_container *c;
+    tg_error err;
+    tg_status status = tg_container_open(&c, scratch_path("m"), false, &err);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &old), 0);
+    assert_int_equal(status, TG_E_RESOURCE);
+    assert_non_null(strstr(err.message, "cannot be listed"));
+}
+
+/* Where one of two files was written to while they are in use. */
+static void r30_overwritten_shards(void **state)
+{
+    (void)state;
+    tg_error err;
+    write_shards();
+    tg_container *c = accepted();
+    assert_int_equal(tg_container_check_unchanged(c, &err), TG_OK);
+    write_weights("m/model-00001-of-00002.safetensors", "a b b2");
+    assert_int_equal(tg_container_check_unchanged(c, &err), TG_E_IO);
+    assert_non_null(strstr(err.message, "model-00001-of-00002.safetensors: was overwritten while in use"));
+    tg_container_free(c);
 }
 
 static void m46_index(void **state)
@@ -173,6 +226,23 @@ static void m46_index(void **state)
         scratch_text(INDEX, rows[i].text);
         refused(rows[i].wanted);
     }
+}
+
+static void m46_number_of_tensors(void **state)
+{
+    (void)state;
+    scratch_text(CONFIG, "{}");
+    bytes text = {0};
+    put_text(&text, "{\"weight_map\":{");
+    for (int i = 0; i <= TG_MAX_TENSORS; i++) {
+        char entry[32];
+        snprintf(entry, sizeof entry, "%s\"t%d\":\"s\"", i ? "," : "", i);
+        put_text(&text, entry);
+    }
+    put_text(&text, "}}");
+    scratch_write(INDEX, text.data, text.n);
+    refused("weight_map (found 65537 tensors, allowed 1 to 65536)");
+    bytes_free(&text);
 }
 
 static void m46_number_of_shards(void **state)
@@ -217,6 +287,12 @@ static void m47_names_of_shards(void **state)
         scratch_text(INDEX, text);
         refused("weight_map: a (found ");
     }
+    char text[512], name[257];
+    memset(name, 'x', 256);
+    name[256] = 0;
+    snprintf(text, sizeof text, "{\"weight_map\":{\"a\":\"%s\"}}", name);
+    scratch_text(INDEX, text);
+    refused("weight_map: a (found xxx");
     scratch_text(INDEX, "{\"weight_map\":{\"a\":\"a\\u0000b\"}}");
     refused("not valid JSON");
     assert_int_equal(
@@ -309,6 +385,16 @@ static void m51_only_pickle(void **state)
         refused(names[i]);
         unlink(scratch_path(name));
     }
+    /* What could be read goes first, then the first name, in whatever order they come. */
+    static const char *const others[] = {"m/x.bin", "m/b.gguf", "m/a.gguf", "m/c.gguf", "m/y.bin", "m/w.bin", "m/z.bin"};
+    for (int i = 0; i < 7; i++)
+        scratch_text(others[i], "");
+    refused("found a.gguf");
+    for (int i = 1; i < 4; i++)
+        unlink(scratch_path(others[i]));
+    refused("only pickle weights, which are never read (found w.bin");
+    for (int i = 0; i < 7; i++)
+        unlink(scratch_path(others[i]));
     scratch_text("m/pytorch_model.bin", "\x80\x02.");
     scratch_text("m/model-q8.gguf", "GGUF");
     refused("found model-q8.gguf");
@@ -382,7 +468,10 @@ int main(void)
         TEST(a14_shards_with_an_index),
         TEST(a14_the_index_decides),
         TEST(shards_without_an_index),
+        TEST(a_folder_that_cannot_be_listed),
+        TEST(r30_overwritten_shards),
         TEST(m46_index),
+        TEST(m46_number_of_tensors),
         TEST(m46_number_of_shards),
         TEST(m47_names_of_shards),
         TEST(m48_absent_shards),

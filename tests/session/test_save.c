@@ -400,6 +400,54 @@ static void no_files(void **state)
     tg_session_free(s);
 }
 
+/* A file that is cut, in the cache or before its last sum, after it was opened. */
+static void cut_in_use(void **state)
+{
+    (void)state;
+    tg_session *s;
+    tg_saved *saved;
+    tg_error err;
+    size_t n;
+    const char *path = small_file(&s, plain);
+    slurp(path, &n);
+    assert_int_equal(tg_saved_open(&saved, small, path, &err), TG_OK);
+    const size_t cuts[] = {n - 8, SUM_AT + 10};
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(truncate(path, (off_t)cuts[i]), 0);
+        assert_int_equal(tg_session_restore(s, 0, saved, &err), TG_E_IO);
+        assert_non_null(strstr(err.message, "became shorter"));
+        assert_int_equal(tg_seq_length(s, 0), 0);
+    }
+    tg_saved_free(saved);
+    tg_session_free(s);
+}
+
+/* Other sequences have taken what it needs. */
+static void no_room_left(void **state)
+{
+    (void)state;
+    float row[VOCAB_MAX];
+    int other;
+    tg_session *s;
+    tg_saved *saved;
+    tg_error err;
+    tg_session_params p = plain;
+    const char *path = scratch_path("s");
+    p.n_ctx = 100;
+    p.n_seq_max = 2;
+    s = make(small, p);
+    draw_ids(small);
+    eval(s, 0, 100, row);
+    save(s, small, 100, 100, path);
+    assert_int_equal(tg_saved_open(&saved, small, path, &err), TG_OK);
+    assert_int_equal(tg_seq_new(s, &other, &err), TG_OK);
+    assert_int_equal(tg_session_restore(s, other, saved, &err), TG_E_USAGE);
+    assert_non_null(strstr(err.message, "context full ("));
+    assert_int_equal(tg_seq_length(s, other), 0);
+    tg_saved_free(saved);
+    tg_session_free(s);
+}
+
 /* ---- what must agree ------------------------------------------------------------------------------- */
 
 /* M62: other sessions, and other models. */
@@ -474,6 +522,7 @@ static void saving(void **state)
     assert_int_equal(tg_saved_open(&saved, small, path, &err), TG_OK);
     assert_int_equal(tg_session_restore(s, 0, saved, &err), TG_E_USAGE); /* it is not empty any more */
     assert_int_equal(tg_session_restore(s, 1, saved, &err), TG_E_USAGE);
+    assert_int_equal(tg_session_restore(s, -1, saved, &err), TG_E_USAGE);
     assert_int_equal(tg_seq_length(s, 0), 5);
     tg_saved_free(saved);
     tg_session_free(s);
@@ -581,7 +630,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(goes_on),       cmocka_unit_test(any_length),    cmocka_unit_test(prefixes),
         cmocka_unit_test(flips),         cmocka_unit_test(other_formats), cmocka_unit_test(forged_fields),
-        cmocka_unit_test(not_finite),    cmocka_unit_test(no_files),      cmocka_unit_test(others),
+        cmocka_unit_test(not_finite),    cmocka_unit_test(no_files), cmocka_unit_test(cut_in_use), cmocka_unit_test(no_room_left),      cmocka_unit_test(others),
         cmocka_unit_test(saving),        cmocka_unit_test(generators),
     };
     return cmocka_run_group_tests(tests, setup, teardown);

@@ -130,6 +130,20 @@ static tg_status added(tg_tokenizer *t, int32_t id, const char *text, bool speci
     return tg_build_added(t, &token, &err);
 }
 
+static void m54_m56_limits(void **state)
+{
+    (void)state;
+    static char text[TG_MAX_TOKEN_BYTES + 2];
+    memset(text, 'x', sizeof text - 1);
+    tg_tokenizer *t = start();
+    t->n_merges = TG_MAX_MERGES; /* as if so many were there */
+    refused(t, merge(t, "a b"), "too many merges (allowed 4194304)");
+    t = start();
+    refused(t, added(t, 6, text, true, false), "token 6 is too long (found 4097 bytes, allowed 4096)");
+    t = start();
+    refused(t, added(t, -1, "<s>", true, false), "token id out of range (found -1, allowed 0 to 7)");
+}
+
 static void added_tokens(void **state)
 {
     (void)state;
@@ -186,7 +200,7 @@ int main(void)
         cmocka_unit_test(a_small_one),   cmocka_unit_test(m52_empty),
         cmocka_unit_test(m55_no_byte),   cmocka_unit_test(m56_merges),
         cmocka_unit_test(m57_no_merges), cmocka_unit_test(m58_ids),
-        cmocka_unit_test(added_tokens),
+        cmocka_unit_test(m54_m56_limits), cmocka_unit_test(added_tokens),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

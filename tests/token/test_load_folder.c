@@ -102,6 +102,20 @@ static void tokenizer_json(void **state)
     refused(FILES({"tokenizer.json", "[]"}), TG_E_MODEL,
             "tokenizer.json: not a JSON object (found array)");
     refused(FILES({"tokenizer.json", ""}), TG_E_MODEL, "tokenizer.json: ");
+    /* What is walked where it stands. */
+#define MODEL(vocab, merges)                                                                                            \
+    "{\"pre_tokenizer\":{\"type\":\"ByteLevel\",\"add_prefix_space\":false},\"model\":{\"type\":\"BPE\",\"vocab\":" vocab    \
+    ",\"merges\":" merges "}}"
+    static const char *const malformed[][2] = {
+        {MODEL("{\"a\":0,\"b\" 1}", "[]"), "a colon is due"},
+        {MODEL("{\"a\":0,}", "[]"), "a string is due"},
+        {MODEL(VOCAB, "[\"\\ud800\"]"), "half of a surrogate pair"},
+        {MODEL(VOCAB, "[[\"a\",\"\\x\"]]"), "an unknown escape"},
+        {MODEL(VOCAB, "[[\"a\" \"b\"]]"), "a comma or the end is due"},
+        {MODEL(VOCAB, "[[\"a\",\"b\"] 1]"), "a comma or the end is due"},
+    };
+    for (size_t i = 0; i < sizeof malformed / sizeof *malformed; i++)
+        refused(FILES({"tokenizer.json", malformed[i][0]}), TG_E_MODEL, malformed[i][1]);
     refused(FILES({"tokenizer.json", JSON "x"}), TG_E_MODEL, "tokenizer.json: ");
     refused(FILES({"tokenizer.json", JSON}, {"tokenizer_config.json", "{"}), TG_E_MODEL,
             "tokenizer_config.json: ");
@@ -187,6 +201,11 @@ static void vocab_and_merges(void **state)
     assert_int_equal(tg_tokenizer_kind(t, 6), TG_TOKEN_SPECIAL);
     tg_tokenizer_free(t);
 
+    t = accepted(FILES(PAIR, {"tokenizer_config.json", "{\"add_bos_token\": true, \"add_eos_token\": true}"}));
+    tg_tokenizer_get_info(t, &info);
+    assert_false(info.add_bos || info.add_eos); /* there is neither */
+    tg_tokenizer_free(t);
+
     t = accepted(
         FILES(PAIR, {"tokenizer_config.json", "{\"tokenizer_class\": \"Qwen2Tokenizer\"}"}));
     tg_tokenizer_get_info(t, &info);
@@ -212,6 +231,10 @@ static void m59_classes(void **state)
     refused(FILES(PAIR, {"tokenizer_config.json",
                          "{\"added_tokens_decoder\": {\"99999999999999999999\": {}}}"}),
             TG_E_MODEL, "not a token id (found '99999999999999999999')");
+    refused(FILES(PAIR, {"tokenizer_config.json", "{\"added_tokens_decoder\": {\"2147483648\": {}}}"}), TG_E_MODEL,
+            "not a token id (found '2147483648')");
+    refused(FILES(PAIR, {"tokenizer_config.json", "{\"add_bos_token\": 1}"}), TG_E_MODEL, "add_bos_token has the wrong type");
+    refused(FILES(PAIR, {"tokenizer_config.json", "{\"add_eos_token\": 1}"}), TG_E_MODEL, "add_eos_token has the wrong type");
     refused(FILES(PAIR, {"tokenizer_config.json",
                          "{\"added_tokens_decoder\": {\"8\": {\"content\": \"q\"}}}"}),
             TG_E_MODEL, "token id out of range (found 8");

@@ -240,6 +240,8 @@ static void m59_kinds(void **state)
     s = plain();
     s.model = "t5";
     refused(s, "tokenizer model not supported (found 't5', allowed 'gpt2', 'llama')");
+    s.model = "plamo";
+    refused(s, "tokenizer model not supported (found 'plamo'");
     s = plain();
     s.pre = "default";
     refused(s, "pre-tokenizer not supported (found 'default')");
@@ -248,6 +250,13 @@ static void m59_kinds(void **state)
     refused(s, "add_space_prefix");
     s.space = 0;
     tg_tokenizer_free(accepted(s));
+    static const char *const booleans[] = {K("add_space_prefix"), K("add_eos_token")};
+    for (int i = 0; i < 2; i++) { /* M13 */
+        s = plain();
+        gguf g = make(&s);
+        gguf_text(&g, booleans[i], "true");
+        refused_file(g, 16, booleans[i]);
+    }
 }
 
 static void m52_lengths(void **state)
@@ -339,6 +348,11 @@ static void m58_ids(void **state)
     tg_tokenizer_free(t);
     s = plain();
     gguf g = make(&s);
+    gguf_u32(&g, K("unknown_token_id"), 0); /* of no use here */
+    tg_error err;
+    assert_int_equal(load(g, &t, 16, &err), TG_OK);
+    tg_tokenizer_free(t);
+    g = make(&s);
     gguf_u32(&g, K("padding_token_id"), UINT32_MAX);
     refused_file(g, 16, "tokenizer.ggml.padding_token_id out of range (found 4294967295");
     g = make(&s);
@@ -368,7 +382,8 @@ static gguf pieces_of(const char *architecture, float score_of_a, bool bytes_too
         {"<end_of_turn>", 3, 0},
     };
     gguf g = gguf_new();
-    gguf_text(&g, "general.architecture", architecture);
+    if (architecture)
+        gguf_text(&g, "general.architecture", architecture);
     gguf_text(&g, K("model"), "llama");
     uint64_t n = N_PIECES + (bytes_too ? 256 : 0);
     bytes *tokens = gguf_array(&g, K("tokens"), GGUF_STRING, n);
@@ -443,9 +458,36 @@ static void sentencepiece(void **state)
     g = pieces(-8, true);
     put_bool(&g, K("remove_extra_whitespaces"), 1);
     refused_file(g, 300, "tokenizer.ggml.remove_extra_whitespaces is not supported");
+    static const char *const keys[] = {K("add_space_prefix"), K("remove_extra_whitespaces"), K("precompiled_charsmap")};
+    for (int i = 0; i < 3; i++) { /* M13 */
+        g = pieces(-8, true);
+        gguf_text(&g, keys[i], "1");
+        refused_file(g, 300, keys[i]);
+    }
+    g = pieces_of(NULL, -8, true);
+    gguf_u32(&g, "general.architecture", 1);
+    refused_file(g, 300, "general.architecture");
     spec s = plain();
     s.model = "llama";
     refused(s, "tokenizer.ggml.scores is missing");
+}
+
+/* Where a call ends a turn, too, <|end|> ends one message of several, unless it is the end of all. */
+static void ends_of_messages(void **state)
+{
+    (void)state;
+    for (int is_eos = 0; is_eos < 2; is_eos++)
+        for (int calls = 0; calls < 2; calls++) {
+            spec s = plain();
+            s.tokens[4] = "<|end|>";
+            s.tokens[5] = calls ? "<|call|>" : "<tool>";
+            s.types[5] = 3;
+            s.eos = is_eos ? 4 : 6;
+            tg_tokenizer *t = accepted(s);
+            assert_int_equal(tg_tokenizer_is_eog(t, 4), is_eos || !calls);
+            assert_int_equal(tg_tokenizer_is_eog(t, 5), calls);
+            tg_tokenizer_free(t);
+        }
 }
 
 /* In these models special tokens take the white space behind them along. */
@@ -467,7 +509,7 @@ int main(void)
         cmocka_unit_test(policies),       cmocka_unit_test(m59_kinds),
         cmocka_unit_test(m52_lengths),    cmocka_unit_test(m53_m60_tokens),
         cmocka_unit_test(m56_m57_merges), cmocka_unit_test(m58_ids),
-        cmocka_unit_test(sentencepiece),  cmocka_unit_test(phi3),
+        cmocka_unit_test(sentencepiece),  cmocka_unit_test(ends_of_messages), cmocka_unit_test(phi3),
     };
     return cmocka_run_group_tests(tests, scratch_setup, scratch_teardown);
 }

@@ -144,6 +144,7 @@ static void m59_pre_tokenizers(void **state)
     refused(key,
             SEQ(DIGITS ",{\"type\":\"ByteLevel\",\"add_prefix_space\":true,\"use_regex\":true}"),
             "add_prefix_space after another pre-tokenizer");
+    refused(key, "{\"type\":\"ByteLevel\",\"use_regex\":1}", "use_regex has the wrong type");
     refused(key, "{\"type\":\"ByteLevel\",\"add_prefix_space\":1}",
             "add_prefix_space has the wrong type");
 }
@@ -178,7 +179,13 @@ static void sentencepiece(void **state)
     refused("decoder", "null", "decoder not supported (found 'null')");
     refused("decoder", "{\"type\":\"Metaspace\"}", "decoder not supported (found 'Metaspace')");
     refused("decoder", DECODERS(FUSE), "ByteFallback of the decoder or of the model alone");
+    refused("decoder", DECODERS(""), "ByteFallback of the decoder or of the model alone");
     refused("decoder", DECODERS(BYTES), "no Fuse");
+    refused("decoder", DECODERS(BYTES FUSE FUSE), "(found 'Fuse')");
+    refused("decoder", DECODERS(BYTES FUSE ",{\"type\":\"Strip\",\"content\":\"x\",\"start\":1,\"stop\":0}"), "(found 'Strip')");
+    refused("decoder", DECODERS(BYTES FUSE ",{\"type\":\"Strip\",\"content\":\" \",\"start\":1,\"stop\":1}"), "(found 'Strip')");
+    refused("decoder", "{\"type\":\"Replace\",\"pattern\":{\"String\":\"" MARK "\"},\"content\":\"x\"}", "(found 'Replace')");
+    refused("decoder", "{\"type\":\"Replace\",\"pattern\":{\"String\":\"x\"},\"content\":\" \"}", "(found 'Replace')");
     refused("decoder", DECODERS(BYTES BYTES FUSE), "(found 'ByteFallback')");
     refused("decoder", DECODERS(BYTES FUSE STRIP("2")), "(found 'Strip')");
     refused("model.byte_fallback", "false", "ByteFallback of the decoder or of the model alone");
@@ -188,13 +195,23 @@ static void sentencepiece(void **state)
     refused("normalizer",
             "{\"type\":\"Replace\",\"pattern\":{\"Regex\":\" \"},\"content\":\"" MARK "\"}",
             "normalizer not supported (found 'Replace')");
+    refused("normalizer", "{\"type\":\"Replace\",\"pattern\":{\"String\":\" \"},\"content\":\"_\"}",
+            "normalizer not supported (found 'Replace')");
+#define PREPEND "{\"type\":\"Prepend\",\"prepend\":\"" MARK "\"}"
+    refused("normalizer", "{\"type\":\"Sequence\",\"normalizers\":[" PREPEND "," PREPEND "]}",
+            "normalizer not supported (found 'Prepend')");
+    refused(key, "{\"type\":\"Split\",\"behavior\":\"Isolated\",\"invert\":false,\"pattern\":{\"String\":\"x\"}}",
+            "Split that does not isolate a Regex");
     refused(key, LEVEL, "Prepend or Replace before ByteLevel");
     refused("model.vocab.<0x00>", "", "only 255 of the 256 bytes have a token");
     refused("added_tokens.0",
             "{\"content\":\"<unk>\",\"id\":0,\"normalized\":true,\"lstrip\":true}",
             "added token '<unk>' is both normalized and stripped");
+    refused("added_tokens.0", "{\"content\":\"<unk>\",\"id\":0,\"normalized\":true,\"rstrip\":true}",
+            "added token '<unk>' is both normalized and stripped");
     accepted_as(key, strcat(strcpy(text, meta), "}"), "each space");
     accepted_as(key, strcat(strcpy(text, meta), ",\"split\":false}"), "nothing");
+    accepted_as(key, strcat(strcpy(text, meta), ",\"add_prefix_space\":false}"), "each space");
     refused(key, strcat(strcpy(text, meta), ",\"split\":1}"), "split has the wrong type");
     refused(key, strcat(strcpy(text, meta), ",\"prepend_scheme\":\"last\"}"),
             "prepend_scheme not supported (found 'last')");
@@ -215,6 +232,9 @@ static void m59_other_components(void **state)
     tg_tokenizer_free(
         accepted("normalizer", "{\"type\":\"Sequence\",\"normalizers\":[{\"type\":\"NFC\"}]}"));
     tg_tokenizer_free(accepted("normalizer", ""));
+    refused("normalizer", "[]", "normalizer has the wrong type (found array, allowed object)");
+    refused("decoder", "[]", "decoder has the wrong type (found array, allowed object)");
+    refused("decoder", "{\"type\":\"Sequence\",\"decoders\":[" BARE "," BARE "]}", "decoder not supported (found 'ByteLevel')");
     refused("decoder", "{\"type\":\"WordPiece\"}", "decoder not supported (found 'WordPiece')");
     tg_tokenizer_free(accepted("decoder", "null"));
     refused("post_processor", "{\"type\":\"RobertaProcessing\"}",
@@ -225,6 +245,9 @@ static void m59_other_components(void **state)
     refused("model.dropout", "0.1", "BPE with dropout");
     tg_tokenizer_free(accepted("model.dropout", "0.0"));
     refused("model.byte_fallback", "true", "BPE with byte_fallback");
+    refused("model.byte_fallback", "1", "byte_fallback has the wrong type");
+    refused("model.continuing_subword_prefix", "1", "continuing_subword_prefix has the wrong type");
+    refused("model.end_of_word_suffix", "1", "end_of_word_suffix has the wrong type");
     refused("model.continuing_subword_prefix", "\"##\"", "BPE with subword affixes");
     refused("model.end_of_word_suffix", "\"</w>\"", "BPE with subword affixes");
     tg_tokenizer_free(accepted("model.end_of_word_suffix", "\"\""));
@@ -264,6 +287,8 @@ static void m53_added_tokens(void **state)
 {
     (void)state;
     refused("added_tokens", "{}", "added_tokens has the wrong type (found object, allowed array)");
+    tg_tokenizer_free(accepted("added_tokens", ""));
+    tg_tokenizer_free(accepted("added_tokens.2", "{\"content\":\"\",\"id\":5}")); /* passed over */
     refused("added_tokens.0.content", "1", "content of an added token has the wrong type");
     refused("added_tokens.0", "1", "content of an added token has the wrong type (found nothing");
     refused("added_tokens.0.special", "1", "special has the wrong type");

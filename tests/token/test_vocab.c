@@ -77,11 +77,16 @@ static void literal_text(void **state)
     expect_bytes(&v, 2, "\xe4\xb8\x80", 3);
     expect_bytes(&v, 3, "\xe9", 1);
     expect_bytes(&v, 4, "\xc3\xa9", 2);
+    assert_int_equal(add(&v, 5, "\xc2\xad", &err), TG_OK); /* a soft hyphen: the byte AD is another character */
+    expect_bytes(&v, 5, "\xc2\xad", 2);
+    assert_int_equal(tg_vocab_find(&v, "\xff", 1), -1);
     assert_int_equal(tg_vocab_find(&v, " a", 2), 1);
     assert_int_equal(tg_vocab_find_bytes(&v, (const uint8_t *)" a", 2), 0);
     assert_int_equal(tg_vocab_find_bytes(&v, (const uint8_t *)"\xe4\xb8\x80", 3), -1);
     assert_int_equal(tg_vocab_set_literal(&v, 3, "\xc3\xa9", 2, NULL), TG_OK);
     expect_bytes(&v, 3, "\xc3\xa9", 2);
+    assert_int_equal(tg_vocab_set_literal(&v, 3, "xy", 2, NULL), TG_OK); /* as long, and another */
+    expect_bytes(&v, 3, "xy", 2);
     assert_int_equal(tg_vocab_find_bytes(&v, (const uint8_t *)"\xe9", 1),
                      3); /* the index is as before */
     tg_vocab_drop_index(&v);
@@ -132,7 +137,7 @@ static void text_alphabet(void **state)
     tg_vocab_deinit(&v);
 
     static const char *const no_bytes[] = {"<0x4>",  "<0x411>", "<0xG0>",
-                                           "<0x-1>", "(0x41>",  "<0x41)"};
+                                           "<0x-1>", "(0x41>",  "<0x41)", "<0xg0>"};
     for (size_t i = 0; i < sizeof no_bytes / sizeof *no_bytes; i++)
         assert_int_equal(tg_vocab_named_byte(no_bytes[i], strlen(no_bytes[i])), -1);
     assert_int_equal(tg_vocab_named_byte("<0xfF>", 6), 255);
@@ -183,7 +188,15 @@ static void m54_long_or_not_utf8(void **state)
     assert_int_equal(tg_vocab_find(&v, text, TG_MAX_TOKEN_BYTES), 7);
     refused(&v, 5, "a\xff", "token 5 is not valid UTF-8 (found 'a\\xff')");
     refused(&v, 5, "\xc0\x80", "token 5 is not valid UTF-8");
+    refused(&v, 5, "\xc3", "token 5 is not valid UTF-8");
+    refused(&v, 5, "\xc3(", "token 5 is not valid UTF-8");
     refused(&v, 5, "\xed\xa0\x80", "token 5 is not valid UTF-8");
+    int32_t ids[3];
+    tg_vocab_find_merge(&v, text, TG_MAX_TOKEN_BYTES, text, TG_MAX_TOKEN_BYTES + 1, 0, ids);
+    assert_memory_equal(ids, ((int32_t[]){7, -1, -1}), sizeof ids);
+    v.n_text = UINT32_MAX; /* as if so much were there */
+    refused(&v, 5, "a", "vocabulary too large (found more than 4294967295 bytes of tokens)");
+    assert_int_equal(tg_vocab_set_literal(&v, 7, "a", 1, NULL), TG_E_MODEL);
     tg_vocab_deinit(&v);
 }
 
