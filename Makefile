@@ -185,7 +185,7 @@ check-models: tinygpt $(BUILD)/tests/models/score $(BUILD)/tests/token/driver ##
 fuzz: ## libFuzzer on each reader of foreign files for T seconds (T=60 TARGET=gguf); fails on a finding
 	@$(MAKE) --no-print-directory MODE=fuzz CC=$(if $(IS_CLANG),$(CC),clang) fuzz-run
 
-fuzz-run: $(FUZZ)
+fuzz-run: $(or $(TARGET:%=$(BUILD)/tests/fuzz/%),$(FUZZ))
 	@BUILD=$(BUILD) tests/fuzz/run $(or $(T),60) $(TARGET)
 
 asan: ## `make check` under the address and undefined-behaviour sanitizers
