@@ -1,7 +1,7 @@
 /* fingerprint.c - by what a model is recognised (container.h says what that sees). */
-#include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "base/sum.h"
 #include "format/container.h"
 
@@ -41,12 +41,16 @@ static uint64_t sum_tensor(const tg_tensor *t, uint64_t sum)
 tg_status tg_container_fingerprint(const tg_container *c, uint64_t *hash, tg_error *err)
 {
     uint64_t sum = sum_pairs(c, tg_container_get_kind(c));
-    if (tg_container_config(c)) {
-        char *text = json_dumps(tg_container_config(c), JSON_COMPACT | JSON_SORT_KEYS);
-        if (!text)
-            return tg_fail_alloc(err, 1 << 16, "the configuration as text");
-        sum = tg_sum_text(sum, text, strlen(text));
-        free(text);
+    const json_t *config = tg_container_config(c);
+    if (config) { /* into room that is there: json_dumps loses a key where its own cannot grow */
+        const size_t flags = JSON_COMPACT | JSON_SORT_KEYS, n = json_dumpb(config, NULL, 0, flags);
+        char *text = n ? tg_alloc(n, 1, "the configuration as text", err) : NULL;
+        const bool whole = text && json_dumpb(config, text, n, flags) == n;
+        if (whole)
+            sum = tg_sum_text(sum, text, n);
+        tg_free(text);
+        if (!whole)
+            return tg_fail_alloc(err, n, "the configuration as text");
     }
     for (size_t i = 0; i < tg_container_n_tensors(c); i++)
         sum = sum_tensor(tg_container_tensor_at(c, i), sum);

@@ -23,9 +23,11 @@ static tg_status read_model(void *arg, uint64_t *sum, tg_error *err)
     tg_status status = tg_container_open(&c, arg, false, err);
     if (status == TG_OK)
         status = tg_tokenizer_load(&t, c, 300, err);
+    if (status == TG_OK)
+        status = tg_container_fingerprint(c, sum, err);
     if (status == TG_OK) {
         tg_tokenizer_get_info(t, &info);
-        *sum = tg_container_n_tensors(c) * 1000 + (uint64_t)info.n_tokens;
+        *sum += tg_container_n_tensors(c) * 1000 + (uint64_t)info.n_tokens;
     }
     tg_tokenizer_free(t);
     tg_container_free(c);
@@ -118,6 +120,11 @@ static void parts(void **state)
     static const char *const tokens[] = {"a", "b", "ab", "<e>"};
     (void)state;
     gguf g = part(1, "b");
+    for (int i = 0; i < 40; i++) {
+        char name[8];
+        snprintf(name, sizeof name, "b%d", i);
+        gguf_tensor(&g, name, 1, (uint64_t[]){1}, 0, "data", 4);
+    }
     put_gguf("p-00002-of-00002.gguf", &g);
     g = part(0, "a");
     gguf_text(&g, K("model"), "gpt2");
