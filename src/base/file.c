@@ -53,8 +53,7 @@ static void *map(int fd, size_t size)
         size_t before = -(uintptr_t)room % huge, page = (size_t)sysconf(_SC_PAGESIZE);
         size_t used = (size + page - 1) / page * page;
         char *p = mmap(room + before, size, PROT_READ, MAP_SHARED | MAP_FIXED, fd, 0);
-        if (before)
-            munmap(room, before);
+        munmap(room, before); /* of nothing, it only says no */
         munmap(room + before + used, size + huge - before - used);
         if (p != MAP_FAILED)
             madvise(p, size, MADV_HUGEPAGE);

@@ -87,7 +87,7 @@ static uint64_t about(const void *bytes, tg_json_range range, unsigned commas)
 static bool is_other(tg_json_walk *w, const char *what, const char *wanted)
 {
     const char *type = tg_json_walk_type(w);
-    if (w->failed || strcmp(type, wanted) == 0)
+    if (strcmp(type, wanted) == 0)
         return false;
     tg_fail(w->err, TG_E_MODEL, w->file, "%s has the wrong type (found %s, allowed %s)", what, type,
             wanted);
@@ -99,8 +99,9 @@ tg_status tg_json_load_vocab(tg_tokenizer *t, const void *bytes, tg_json_range r
 {
     tg_json_walk w = tg_json_walk_start(bytes, range, t->file, err);
     tg_status status = tg_build_reserve(t, about(bytes, range, 1), 0, err);
-    if (status != TG_OK || is_other(&w, "vocab", "object") || !tg_json_walk_open(&w, '{'))
+    if (status != TG_OK || is_other(&w, "vocab", "object"))
         return err->status;
+    tg_json_walk_open(&w, '{');
     while (status == TG_OK && tg_json_walk_next(&w, '}')) {
         const uint8_t *text;
         size_t n;
@@ -134,11 +135,13 @@ static tg_status load_merge(tg_tokenizer *t, tg_json_walk *w, uint64_t line, tg_
         return tg_build_merge_text(t, part[0], n[0], line, err);
     }
     bool more = false;
-    if (strcmp(tg_json_walk_type(w), "array") == 0 && tg_json_walk_open(w, '['))
+    if (strcmp(tg_json_walk_type(w), "array") == 0) {
+        tg_json_walk_open(w, '[');
         while ((more = tg_json_walk_next(w, ']')) && k < 2 &&
                strcmp(tg_json_walk_type(w), "string") == 0 &&
                tg_json_walk_string(w, k, false, &part[k], &n[k]))
             k++;
+    }
     if (w->failed)
         return err->status;
     if (k != 2 || more)
@@ -149,8 +152,9 @@ static tg_status load_merge(tg_tokenizer *t, tg_json_walk *w, uint64_t line, tg_
 static tg_status load_merges(tg_tokenizer *t, const void *bytes, tg_json_range range, tg_error *err)
 {
     tg_json_walk w = tg_json_walk_start(bytes, range, t->file, err);
-    if (is_other(&w, "merges", "array") || !tg_json_walk_open(&w, '['))
+    if (is_other(&w, "merges", "array"))
         return err->status;
+    tg_json_walk_open(&w, '[');
     unsigned commas = strcmp(tg_json_walk_type(&w), "array") == 0 ? 2 : 1; /* of a merge */
     tg_status status = tg_build_reserve(t, 0, about(bytes, range, commas), err);
     for (uint64_t line = 1; status == TG_OK && tg_json_walk_next(&w, ']'); line++)

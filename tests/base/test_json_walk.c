@@ -97,7 +97,7 @@ static void values(void **state)
     static const char text[] = " [\"a\\u00e9\\ud83d\\ude00\\n\\/\", \"\", -9223372036854775808, "
                                "9223372036854775807, [], -0]";
     const uint8_t *s;
-    size_t n;
+    size_t n = 0;
     int64_t v;
     tg_json_walk w =
         tg_json_walk_start(text, tg_json_range_all(text, strlen(text)), "x.json", &err);

@@ -233,6 +233,8 @@ static void m59_classes(void **state)
             TG_E_MODEL, "not a token id (found '99999999999999999999')");
     refused(FILES(PAIR, {"tokenizer_config.json", "{\"added_tokens_decoder\": {\"2147483648\": {}}}"}), TG_E_MODEL,
             "not a token id (found '2147483648')");
+    refused(FILES(PAIR, {"tokenizer_config.json", "{\"added_tokens_decoder\": {\"5\": {\"content\": 1}}}"}), TG_E_MODEL,
+            "content of an added token has the wrong type");
     refused(FILES(PAIR, {"tokenizer_config.json", "{\"add_bos_token\": 1}"}), TG_E_MODEL, "add_bos_token has the wrong type");
     refused(FILES(PAIR, {"tokenizer_config.json", "{\"add_eos_token\": 1}"}), TG_E_MODEL, "add_eos_token has the wrong type");
     refused(FILES(PAIR, {"tokenizer_config.json",

@@ -212,6 +212,7 @@ static void sentencepiece(void **state)
     accepted_as(key, strcat(strcpy(text, meta), "}"), "each space");
     accepted_as(key, strcat(strcpy(text, meta), ",\"split\":false}"), "nothing");
     accepted_as(key, strcat(strcpy(text, meta), ",\"add_prefix_space\":false}"), "each space");
+    refused(key, strcat(strcpy(text, meta), ",\"add_prefix_space\":1}"), "add_prefix_space has the wrong type");
     refused(key, strcat(strcpy(text, meta), ",\"split\":1}"), "split has the wrong type");
     refused(key, strcat(strcpy(text, meta), ",\"prepend_scheme\":\"last\"}"),
             "prepend_scheme not supported (found 'last')");
