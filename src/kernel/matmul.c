@@ -201,6 +201,28 @@ static const uint8_t *ahead_of(const stream *s, const uint8_t *at)
     return s->behind_too && over >= half ? s->behind_too + (over - half) : s->behind + over;
 }
 
+/* Of the next job's share of weights, what lies behind that which has been fetched by the end of this one. */
+static void fetch_while_waiting(const tg_worker *w, const plan *next)
+{
+    enum { MOST = 128 * 1024 }; /* of a stream: a small part of the second-level cache */
+    tg_streams s = {{NULL}, {NULL}};
+    if (next && next->share_first < next->share_end) {
+        int first = product_of(next, next->share_first), n = next->job->then ? next->job->n_products : 1;
+        for (int i = 0; i < n && i < TG_STREAMS; i++) {
+            size_t end = next->share_end < next->cut[first + i].end ? next->share_end : next->cut[first + i].end;
+            size_t ahead = ahead_for(next->job->product[first + i].w) / (size_t)n;
+            const uint8_t *at = weights_at(next, first + i, next->share_first);
+            size_t bytes = (size_t)(weights_at(next, first + i, end) - at);
+            bytes = bytes < MOST ? bytes : MOST;
+            if (bytes > ahead) {
+                s.at[i] = at + ahead;
+                s.end[i] = at + bytes;
+            }
+        }
+    }
+    tg_fetch_while_waiting(w, &s);
+}
+
 /* ---- parts of a product ----------------------------------------------------------------------- */
 
 /* Rows row .. row + n_rows - 1 of the batch, outputs first .. first + n_out - 1. */
@@ -343,6 +365,15 @@ static size_t run_within(const tg_worker *w, const plan *pl, const stream *strea
     return whole_rows ? end : i + 1;
 }
 
+/* How many parts a thread has fetched ahead where the weights are what takes the time. */
+static size_t parts_ahead(const plan *pl)
+{
+    const tg_matrix *m = pl->job->product[0].w;
+    const size_t n = pl->job->then ? (size_t)pl->job->n_products : 1;
+    const size_t bytes = (size_t)pl->cut[0].out * m->row_bytes * n;
+    return pl->job->x.n <= TG_FUSED_ROWS ? (ahead_for(m) + bytes - 1) / bytes : 0;
+}
+
 void tg_matmul(const tg_worker *w, const tg_matmul_job *job, tg_matmul_mode mode, const tg_matmul_job *next)
 {
     plan mine, after;
@@ -351,8 +382,10 @@ void tg_matmul(const tg_worker *w, const tg_matmul_job *job, tg_matmul_mode mode
     if (next)
         make_plan(&after, w, next, mode);
     make_streams(&mine, next ? &after : NULL, streams);
+    const size_t leave = parts_ahead(&mine);
     size_t i, end;
-    while (tg_take_run(w, mine.n_parts, job->x.n <= TG_FUSED_ROWS, &i, &end))
+    while (tg_take_run(w, mine.n_parts, leave, &i, &end))
         while (i < end)
             i = job->then ? run_across(w, &mine, streams, i) : run_within(w, &mine, streams, i, end);
+    fetch_while_waiting(w, next ? &after : NULL);
 }

@@ -27,6 +27,7 @@ typedef struct share {
     _Alignas(64) _Atomic uint64_t taken;
     _Alignas(64) size_t next, end;
     uint64_t generation;
+    tg_streams ahead;
 } share;
 
 struct tg_team {
@@ -334,10 +335,24 @@ static int64_t nanoseconds(void)
     return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
+/* A line of each stream; false when nothing is left of them. */
+static bool fetch_ahead(tg_streams *s)
+{
+    enum { LINE = 64 };
+    bool left = false;
+    for (int i = 0; i < TG_STREAMS; i++)
+        if (s->at[i] < s->end[i]) {
+            __builtin_prefetch(s->at[i]);
+            s->at[i] += LINE;
+            left = true;
+        }
+    return left;
+}
+
 /* Spins for longer than a scheduler lets another program have a processor: who sleeps meanwhile gives away
  * his own, and waits for that one as well. Whoever is late may wait for this very processor, though: after a
  * while it is offered. */
-static void wait_for(tg_team *t, unsigned generation)
+static void wait_for(tg_team *t, tg_streams *ahead, unsigned generation)
 {
     enum { ROUND = 256, LATE = 100000 }; /* between two looks at the clock; nanoseconds */
     int64_t begun = 0, now = 0;
@@ -345,7 +360,8 @@ static void wait_for(tg_team *t, unsigned generation)
         for (int i = 0; i < ROUND; i++) {
             if (atomic_load_explicit(&t->generation, memory_order_acquire) != generation)
                 return;
-            relax();
+            if (!fetch_ahead(ahead))
+                relax();
         }
         now = nanoseconds();
         begun = begun ? begun : now;
@@ -371,7 +387,7 @@ static void meet(const tg_worker *w, size_t n_units, void (*fn)(void *arg, size_
             fn(arg, unit);
         open_barrier(t, generation);
     } else {
-        wait_for(t, generation);
+        wait_for(t, &t->share[w->rank].ahead, generation);
     }
 }
 
@@ -391,6 +407,11 @@ void tg_meet(const tg_worker *w, size_t n_units, void (*fn)(void *arg, size_t un
     for (size_t unit; (unit = tg_take(w, n_units)) < n_units;)
         fn(arg, unit);
     tg_barrier(w);
+}
+
+void tg_fetch_while_waiting(const tg_worker *w, const tg_streams *streams)
+{
+    w->team->share[w->rank].ahead = *streams;
 }
 
 /* Takes a run of the n_units of a share, if more than `leave` are left: a quarter of them, since each taking
@@ -421,17 +442,15 @@ void tg_share(const tg_worker *w, size_t n_units, size_t *first, size_t *end)
     share_of(w->rank, w->size, n_units, first, end);
 }
 
-bool tg_take_run(const tg_worker *w, size_t n_units, bool stream, size_t *first, size_t *end)
+bool tg_take_run(const tg_worker *w, size_t n_units, size_t leave, size_t *first, size_t *end)
 {
     enum { SHARES_MAX = 4 }; /* looked into: in a large team, to look into all would take longer than to wait */
-    enum { STREAM_PART = 8 };
     uint64_t generation = atomic_load_explicit(&w->team->generation, memory_order_relaxed);
     for (int i = 0; i < w->size && i < SHARES_MAX; i++) {
         int rank = (w->rank + i) % w->size;
         size_t from, to;
         share_of(rank, w->size, n_units, &from, &to);
-        size_t leave = stream && i > 0 ? (to - from) / STREAM_PART : 0;
-        if (take_run(&w->team->share[rank], generation, to - from, leave, first, end)) {
+        if (take_run(&w->team->share[rank], generation, to - from, i > 0 ? leave : 0, first, end)) {
             *first += from;
             *end += from;
             return true;
@@ -447,7 +466,7 @@ size_t tg_take(const tg_worker *w, size_t n_units)
     if (mine->generation != generation || mine->next == mine->end) {
         mine->generation = generation;
         mine->next = mine->end = 0;
-        if (!tg_take_run(w, n_units, false, &mine->next, &mine->end))
+        if (!tg_take_run(w, n_units, 0, &mine->next, &mine->end))
             return n_units;
     }
     return mine->next++;

@@ -6,6 +6,8 @@
 #ifndef TG_KERNEL_TEAM_H
 #define TG_KERNEL_TEAM_H
 
+#include <stdint.h>
+
 #include "base/error.h"
 
 typedef struct tg_team tg_team;
@@ -38,15 +40,23 @@ void tg_barrier(const tg_worker *w);
  * callers name the same. */
 void tg_meet(const tg_worker *w, size_t n_units, void (*fn)(void *arg, size_t unit), void *arg);
 
+/* What a thread will read soon: from at[i] up to end[i], by turns. */
+enum { TG_STREAMS = 2 };
+typedef struct tg_streams {
+    const uint8_t *at[TG_STREAMS], *end[TG_STREAMS];
+} tg_streams;
+
+/* From now on the thread fetches these while it waits for others, instead of nothing. */
+void tg_fetch_while_waiting(const tg_worker *w, const tg_streams *streams);
+
 /* A unit of work since the last barrier, of 0 .. n_units - 1, each handed out once; n_units when no more are
  * to be had. Every caller names the same n_units, below 2^32. A thread gets its own contiguous share in
  * ascending order, so that it reads memory as a stream, and then what others have left of theirs. Which
  * thread gets which must not matter to the result. */
 size_t tg_take(const tg_worker *w, size_t n_units);
-/* The same, a run of units first .. end - 1 at a time; false when no more are to be had. `stream`: the units are
- * little but reading, and what others will read soon they have fetched already, so that only of those who have
- * fallen far behind is anything taken. */
-bool tg_take_run(const tg_worker *w, size_t n_units, bool stream, size_t *first, size_t *end);
+/* The same, a run of units first .. end - 1 at a time; false when no more are to be had. Of another's share the last
+ * `leave` are left to him: what he will read next he has fetched already. */
+bool tg_take_run(const tg_worker *w, size_t n_units, size_t leave, size_t *first, size_t *end);
 /* A thread's own share of them: first .. end - 1. */
 void tg_share(const tg_worker *w, size_t n_units, size_t *first, size_t *end);
 
