@@ -61,7 +61,7 @@ static void units_and_barriers(void **state)
     }
 }
 
-/* The same by runs, with others' shares left to them or not; and what everybody meets for. */
+/* The same by runs, with the last of others' shares left to them or not; and what everybody meets for. */
 static void count_unit(void *arg, size_t unit)
 {
     shared *s = arg;
@@ -75,7 +75,7 @@ static void runs_and_meetings(const tg_worker *w, void *arg)
         size_t n = (size_t)(round * 7 % UNITS), first, end, own, own_end;
         tg_share(w, n, &own, &own_end);
         bool begun = false;
-        while (tg_take_run(w, n, round % 2, &first, &end)) {
+        while (tg_take_run(w, n, (size_t)round % 2, &first, &end)) {
             if (first >= end || end > n || (!begun && w->size == 1 && first != own) || own_end > n)
                 atomic_fetch_add(&s->wrong, 1);
             begun = true;
