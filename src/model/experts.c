@@ -144,7 +144,7 @@ void tg_load_experts(tg_loader *l, int layer, tg_layer *out)
     tg_load_matrix(l, TG_ROLE_ROUTER, layer, 0, c->n_expert, n_embd, true, &out->router);
     /* Where something is missing the model is refused, and what is missing is counted: no table for what a few bytes of
      * a file may ask for. */
-    tg_ffn unused;
+    tg_ffn unused = {0};
     if (l->n_missing == 0)
         out->expert = tg_arena_alloc(l->arena, (size_t)c->n_expert, sizeof *out->expert, "the table of experts", l->err);
     for (int e = 0; one_by_one(l) && e < c->n_expert; e++) {
