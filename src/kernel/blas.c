@@ -6,6 +6,9 @@
 #include <dlfcn.h>
 #include <pthread.h>
 
+#include "base/memory.h"
+#include "kernel/team.h"
+
 /* The build for OpenMP first, wherever the system's plain name leads. */
 static const char *const libraries[] = {TG_BLAS_DIR "libopenblas.so.0", "libopenblas.so.0"};
 
@@ -14,11 +17,30 @@ static struct {
     __typeof__(&openblas_get_corename) name;
 } blas;
 
+/* It takes a buffer for each thread that OpenMP has by itself, whatever the team will be, beside those of its callers. */
+size_t tg_blas_bytes(int n_threads)
+{
+    const size_t library = (size_t)48 << 20, buffer = (size_t)129 << 20;
+    return library + buffer * (size_t)(tg_team_openmp_size() + n_threads);
+}
+
+static tg_status check_room(tg_error *err)
+{
+    const size_t n_bytes = tg_blas_bytes(1);
+    void *room = tg_reserve(n_bytes, "OpenBLAS and its buffers", err);
+    tg_unreserve(room, n_bytes);
+    return room ? TG_OK : TG_E_RESOURCE;
+}
+
 tg_status tg_blas_load(tg_error *err)
 {
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
     void *library = NULL;
     pthread_mutex_lock(&lock);
+    if (!blas.sgemm && check_room(err) != TG_OK) {
+        pthread_mutex_unlock(&lock);
+        return TG_E_RESOURCE;
+    }
     for (size_t i = 0; !blas.sgemm && !library && i < sizeof libraries / sizeof *libraries; i++)
         library = dlopen(libraries[i], RTLD_NOW);
     if (library) {

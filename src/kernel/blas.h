@@ -7,12 +7,13 @@
 
 #include "base/error.h"
 
-/* To come before all else but the name; again costs nothing. TG_E_IO when it is not there. It needs room for a
- * buffer (TG_BLAS_BYTES), or does not return. */
+/* To come before all else but the name; again costs nothing. TG_E_IO when it is not there, TG_E_RESOURCE when it has no
+ * room. */
 tg_status tg_blas_load(tg_error *err);
 
-/* Of address space: what a thread's buffer takes, and the library, at most. */
-enum { TG_BLAS_BYTES = 136 << 20 };
+/* Of address space, at most: the library, the buffers that it takes when it is loaded, and those of n threads that call
+ * it together. Without them it does not return. */
+size_t tg_blas_bytes(int n_threads);
 
 /* c[m][n] = a[m][k] * b[n][k]^T, or with `add` c += that, row-major with the given row lengths; single-threaded
  * when called from inside a team's program. */

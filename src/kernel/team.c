@@ -41,6 +41,11 @@ struct tg_team {
     pthread_cond_t open;
 };
 
+int tg_team_openmp_size(void)
+{
+    return omp_get_max_threads();
+}
+
 /* ---- are they to be had? ------------------------------------------------------------------- */
 
 typedef struct probe {

@@ -124,7 +124,7 @@ static tg_status hold_room_for_blas(tg_session *s, void **room, size_t *n_bytes,
     if (!s->uses_blas)
         return TG_OK;
     for (;; --*n) {
-        *n_bytes = (size_t)(*n + 1) * TG_BLAS_BYTES;
+        *n_bytes = tg_blas_bytes(*n);
         *room = tg_reserve(*n_bytes, "OpenBLAS and its buffers", err);
         if (*room || *n == 1)
             return *room ? TG_OK : TG_E_RESOURCE;

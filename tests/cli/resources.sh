@@ -36,10 +36,15 @@ if [ ! "$asan" ]; then
     # R26: OpenBLAS, too little room for two threads and for one
     gen -t 1 -m $FLOATS "ab" && cp "$T/out" "$T/floats"
     run generate --seed 1 --temp 0 -n 4 -t 4 -m $FLOATS "ab"
-    (ulimit -v 700000 && run generate --seed 1 --temp 0 -n 4 -t 4 -m $FLOATS "ab")
+    (ulimit -v 700000 && OMP_NUM_THREADS=2 run generate --seed 1 --temp 0 -n 4 -t 4 -m $FLOATS "ab")
     status 0
     out_is "$T/floats"
     ok "R26: fewer threads" grep -qE 'warning: fewer threads can be had than there should be: [123]$' "$T/err"
+    for kib in 300000 340000 380000 420000 460000 500000 600000; do
+        (ulimit -v $kib && exec timeout 20 "$TINYGPT" generate -q -n 1 -m $FLOATS "ab") >/dev/null 2>&1
+        rc=$?
+        ok "R26: $kib KiB are enough or refused: $rc" test $rc -eq 0 -o $rc -eq 7
+    done
     within 250000 -t 2 -m $FLOATS "ab"
     status 7
     out ''
