@@ -132,6 +132,7 @@ typedef struct tg_tokenizer_info {
     bool pre_assumed;     /* a GGUF from before tokenizer.ggml.pre: GPT-2's pattern, which may be wrong */
     int n_tokens;         /* vocabulary entries, added tokens included */
     int n_merges;
+    size_t longest;       /* bytes of the longest token */
     int32_t bos, eos;     /* -1 when there is none */
     bool add_bos, add_eos;
     bool strips_space;    /* a text gets a space before it when encoded: to decode one from its beginning,

@@ -96,13 +96,9 @@ size_t tg_engine_max_text(const tg_model *model, const tg_options *opt)
     enum { NORMALIZED = 3 }; /* bytes of a text that normalising makes one of, at most */
     tg_model_info info;
     tg_tokenizer_info tokens;
-    size_t longest = 1, n;
     tg_model_get_info(model, &info);
     tg_model_get_tokenizer(model, &tokens);
-    for (int32_t id = 0; id < tokens.n_tokens; id++) {
-        tg_token_bytes(model, id, &n);
-        longest = n > longest ? n : longest;
-    }
+    const size_t longest = tokens.longest ? tokens.longest : 1;
     int n_ctx = opt->n_ctx > info.n_ctx_train ? opt->n_ctx : info.n_ctx_train;
     return (size_t)(n_ctx < CONTEXT_MAX ? n_ctx : CONTEXT_MAX) * longest * NORMALIZED;
 }

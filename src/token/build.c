@@ -241,6 +241,9 @@ tg_status tg_build_finish(tg_tokenizer *t, tg_error *err)
         t->bpe.whole = &t->vocab;
     else if (!text)
         tg_vocab_drop_index(&t->vocab);
+    for (int32_t id = 0; id < t->vocab.n_tokens; id++)
+        if (t->vocab.tokens[id].n > t->longest)
+            t->longest = t->vocab.tokens[id].n;
     t->file = NULL;
     return TG_OK;
 }

@@ -29,6 +29,7 @@ struct tg_tokenizer {
     tg_vocab vocab; /* set, before the first token: vocab.alphabet */
     tg_bpe bpe;
     uint32_t n_merges;
+    size_t longest; /* bytes of a token */
     int32_t last_merged; /* what the last merge makes */
     tg_normalizer normalizer; /* set */
     tg_normalizer metaspace;  /* set: what is done after the tokens looked for in normalised text */

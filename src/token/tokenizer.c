@@ -224,6 +224,7 @@ void tg_tokenizer_get_info(const tg_tokenizer *t, tg_tokenizer_info *info)
         .pre_assumed = t->pre_assumed,
         .n_tokens = t->vocab.n_tokens,
         .n_merges = (int)t->n_merges,
+        .longest = t->longest,
         .bos = t->bos,
         .eos = t->eos,
         .add_bos = t->before.n > 0,
