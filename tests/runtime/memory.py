@@ -1,5 +1,6 @@
 """Long runs at constant memory, and one copy of a model for many processes. LONG=SECONDS is how long each run takes
 when it is warm (2 by default), and a file that FIGURES names gets the samples."""
+import concurrent.futures
 import fcntl
 import json
 import os
@@ -106,7 +107,7 @@ def run_chat(name, *more):
     begun, samples, n_done = 0, [], 0
 
     def until(text):
-        seen, deadline = b"", time.monotonic() + 60
+        seen, deadline = b"", time.monotonic() + 300
         while text not in seen[-4096:]:
             if not select.select([ours], [], [], 1)[0]:
                 if time.monotonic() > deadline:
@@ -180,9 +181,11 @@ def share(model, n=10):
 model = os.environ.get("SHARED_MODEL", MODEL)
 share(os.path.realpath(model))
 EACH = ["generate", "-q", "-t", "1", "--seed", "1", "-n", "8", "--parallel", "4", "--each-line"]
-run_lines("generate --each-line", EACH, lambda text: text.encode() + b"\n")
-run_lines("generate --each-line --jsonl", [*EACH, "--jsonl", "--lookup"], as_json)
-run_lines("score", ["score", "-q", "-t", "1", "-c", "128", "-b", "128", "-p", "Once upon a time"], lambda text: text.encode() + b"\n")
-if LONG >= 600:
-    run_chat("chat")
+runs = [(run_lines, "generate --each-line", EACH, lambda text: text.encode() + b"\n"),
+        (run_lines, "generate --each-line --jsonl", [*EACH, "--jsonl", "--lookup"], as_json),
+        (run_lines, "score", ["score", "-q", "-t", "1", "-c", "128", "-b", "128", "-p", "Once upon a time"], lambda text: text.encode() + b"\n"),
+        *[(run_chat, "chat")] * (LONG >= 600)]
+with concurrent.futures.ThreadPoolExecutor(len(runs)) as beside:  # hours of each are hours in all
+    for run in [beside.submit(*run) for run in runs]:
+        run.result()
 done()
