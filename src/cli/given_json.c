@@ -3,6 +3,7 @@
 
 #include <stdbool.h>
 #include <stdio.h>
+#include <string.h>
 
 /* What a bracket, a comma or a colon may bring along, measured by tests/cli/test_given_json.c. */
 enum { MARK_BYTES = 256, MORE_BYTES = 16 << 20, BYTES_PER_BYTE = 16, MOST_BYTES = 240 << 20 };
@@ -25,6 +26,9 @@ static size_t count_marks(const char *bytes, size_t n)
 
 json_t *tg_given_json(const char *bytes, size_t n, size_t flags, json_error_t *why)
 {
+    const size_t mark = n >= 3 && !memcmp(bytes, "\xEF\xBB\xBF", 3) ? 3 : 0;
+    bytes += mark;
+    n -= mark;
     const size_t some = MORE_BYTES + BYTES_PER_BYTE * n, most = MOST_BYTES;
     if (count_marks(bytes, n) <= (some < most ? some : most) / MARK_BYTES)
         return tg_json_decode(bytes, n, flags, why);

@@ -146,14 +146,20 @@ static int prepare_text(tg_job *job, const char *line, size_t n, tg_error *err)
     return tg_job_prepare(job, line, n, err);
 }
 
-/* Is it an object with a prompt? */
-static bool is_object(const char *line, size_t n)
+/* Do objects begin with this line? With one that has a prompt they do; where objects are written, also with a first one
+ * that is meant for an object: it gets its error, and the others are not taken for text. */
+static bool begins_objects(const tg_job_lines *in, const char *line, size_t n, bool jsonl)
 {
     json_error_t unheard;
-    json_t *value = n > 0 && line[0] == '{' ? tg_given_json(line, n, JSON_ALLOW_NUL, &unheard) : NULL;
-    bool is = json_is_string(json_object_get(value, "prompt"));
+    const char *begin = line + strspn(line, " \t\xEF\xBB\xBF");
+    if (*begin != '{')
+        return false;
+    if (in->number == 1 && jsonl)
+        return true;
+    json_t *value = tg_given_json(line, n, JSON_ALLOW_NUL, &unheard);
+    bool has_prompt = json_is_string(json_object_get(value, "prompt"));
     json_decref(value);
-    return is;
+    return has_prompt;
 }
 
 int tg_job_lines_open(tg_job_lines *in, const char *path, const tg_model *model, const tg_options *opt, tg_error *err)
@@ -170,8 +176,8 @@ int tg_job_lines_next(tg_job_lines *in, tg_job **job, const tg_model *model, con
         int status = tg_lines_next(&in->lines, &line, &n, err);
         if (status || !line)
             return status;
-        if (in->number++ == 0)
-            in->jsonl = is_object(line, n);
+        in->number++;
+        in->jsonl = in->jsonl || begins_objects(in, line, n, opt->jsonl);
         if (tg_json_lacks_memory())
             return tg_cli_fail_memory(err, n, "a line as JSON");
     } while (in->jsonl && strspn(line, " \t\r") == n); /* between objects there may be empty ones */

@@ -8,7 +8,7 @@
 typedef struct tg_job_lines {
     tg_lines lines;
     size_t number; /* of the last line */
-    bool jsonl;    /* they are objects: the first one is one with a prompt */
+    bool jsonl;    /* they are objects by now, and stay so */
 } tg_job_lines;
 
 /* Opens `path` as tg_lines_open does, for prompts of this model. */

@@ -123,6 +123,36 @@ ok "their lines are named" [ "$(grep -c '^tinygpt: error: line [0-9]*: ' "$T/err
 err_has 'tinygpt: error: 17 of 19 lines could not be continued'
 err_has 'line 2: unknown field "max_token"'
 err_has 'line 5: "temperature" must be a number from 0 to 100'
+
+# whatever goes first, objects are objects: a bad line has its error, and the others are no text for that
+good='{"prompt": "The fox", "max_tokens": 2}'
+echo "$good" | run_in generate --each-line --jsonl --temp 0 -n 2
+ok "an answer" "$PYTHON" -c "import json; a = json.load(open('$T/out'))['choices'][0]['text']; open('$T/good', 'w').write(a)"
+cat >"$T/check.py" <<'EOF'
+import json, sys
+lines = [json.loads(line) for line in open(sys.argv[1])]
+good = open(sys.argv[2]).read()
+assert len(lines) == 3 and "error" in lines[0], lines
+assert all(line["choices"][0]["text"] == good for line in lines[1:]), lines
+EOF
+for bad in '{"prompt": "The fox"' '{}' '{"prompts": "The fox"}' ' { "prompt": 7 }' '{"prompt": "The", "prompt": "Two"}' \
+    "{\"prompt\": \"$(cat "$T/long")\"}" '{"prompt": "\ud800"}'; do
+    printf '%s\n%s\n\n%s\n' "$bad" "$good" "$good" | run_in generate --each-line --jsonl --temp 0 -n 2
+    status 2
+    err_has 'tinygpt: error: line 1: '
+    ok "one error, two answers: $(printf %.60s "$bad")" "$PYTHON" "$T/check.py" "$T/out" "$T/good"
+    printf '%s\n%s\n\n%s\n' "$bad" "$good" "$good" | run_in generate -q --each-line --temp 0 -n 2
+    ok "without --jsonl, too: $(printf %.60s "$bad")" [ "$(sed '1d' "$T/out" | sort -u)" = "$(cat "$T/good")" ]
+done
+printf 'The fox\n%s\n' "$good" | run_in generate --each-line --jsonl --temp 0 -n 2
+ok "a text, then an object" [ "$(grep -cF "\"text\": \"$(cat "$T/good")\"" "$T/out")" -eq 2 ]
+printf '\357\273\277%s\r\n%s\n' "$good" "$good" | run_in generate --each-line --jsonl --temp 0 -n 2
+status 0
+ok "a byte-order mark" [ "$(grep -cF "\"text\": \"$(cat "$T/good")\"" "$T/out")" -eq 2 ]
+printf 'The\n{ and\n{"a": 1}\n' | run_in generate -q --each-line --jsonl --temp 0 -n 1
+status 0
+ok "texts that begin with a brace" [ "$(grep -c '"text": ' "$T/out")" -eq 3 ]
+
 { echo The && cat "$T/long" && echo && echo The; } >"$T/lines"
 run generate --each-line -f "$T/lines" -n 2 --temp 0
 status 2
