@@ -101,6 +101,10 @@ typedef struct tg_tensor_info {
 /* Tensor `i` of info.n_tensors, in the file's order. */
 void tg_model_get_tensor(const tg_model *model, int i, tg_tensor_info *info);
 
+/* The path of the file that is mapped at an address, or NULL. Safe in a signal handler: SIGBUS comes, from whatever
+ * reads a model, when its file is cut short beneath the mapping or its disk fails. */
+const char *tg_mapped_file(const void *address);
+
 /* ---- Tokens ------------------------------------------------------------------------------ */
 
 enum {

@@ -4,6 +4,8 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -65,6 +67,59 @@ static void *map(int fd, size_t size)
     return mmap(NULL, size, PROT_READ, MAP_SHARED, fd, 0);
 }
 
+/* ---- what is mapped where ------------------------------------------------------------------ */
+
+/* Read by signal handlers, which may come between any two lines here: what stands at a `from` that is not NULL is
+ * whole. One file more than there are places, beyond what a model may have, goes without a name. */
+static struct {
+    const uint8_t *_Atomic from;
+    uint64_t size;
+    const char *path;
+} mappings[1 << 10];
+enum { N_MAPPINGS = sizeof mappings / sizeof *mappings };
+static pthread_mutex_t mapping = PTHREAD_MUTEX_INITIALIZER;
+
+static int find_mapping(const uint8_t *from)
+{
+    int i = 0;
+    while (i < N_MAPPINGS && mappings[i].from != from)
+        i++;
+    return i;
+}
+
+static void note_mapping(const tg_file *file)
+{
+    pthread_mutex_lock(&mapping);
+    const int i = find_mapping(NULL);
+    if (i < N_MAPPINGS) {
+        mappings[i].size = file->size;
+        mappings[i].path = file->path;
+        mappings[i].from = file->data;
+    }
+    pthread_mutex_unlock(&mapping);
+}
+
+static void forget_mapping(const tg_file *file)
+{
+    pthread_mutex_lock(&mapping);
+    const int i = find_mapping(file->data);
+    if (i < N_MAPPINGS)
+        mappings[i].from = NULL;
+    pthread_mutex_unlock(&mapping);
+}
+
+const char *tg_mapped_file(const void *address)
+{
+    for (int i = 0; i < N_MAPPINGS; i++) {
+        const uintptr_t from = (uintptr_t)mappings[i].from, at = (uintptr_t)address;
+        if (from && at >= from && at - from < mappings[i].size)
+            return mappings[i].path;
+    }
+    return NULL;
+}
+
+/* ---- opening and closing ------------------------------------------------------------------- */
+
 tg_status tg_file_open_regular(int *fd, struct stat *st, const char *path, tg_error *err)
 {
     do {
@@ -108,6 +163,7 @@ tg_status tg_file_open(tg_file *file, const char *path, uint64_t max_bytes, bool
         if (p != MAP_FAILED) {
             file->data = p;
             file->mapped = true;
+            note_mapping(file);
             goto done;
         }
     }
@@ -133,10 +189,12 @@ done:
 
 void tg_file_close(tg_file *file)
 {
-    if (file->mapped)
+    if (file->mapped) {
+        forget_mapping(file);
         munmap((void *)(uintptr_t)file->data, file->size);
-    else
+    } else {
         free((void *)(uintptr_t)file->data);
+    }
     *file = (tg_file){0};
 }
 

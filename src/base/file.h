@@ -11,7 +11,7 @@ typedef struct tg_file {
     const uint8_t *data;
     uint64_t size;
     bool mapped; /* else on the heap */
-    const char *path; /* as it was given, borrowed */
+    const char *path; /* as it was given, borrowed until it is closed */
     dev_t device;     /* what it was when it was opened */
     ino_t inode;
     struct timespec modified;

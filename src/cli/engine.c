@@ -10,6 +10,7 @@
 
 #include "cli/locate.h"
 #include "cli/prompt.h"
+#include "cli/signals.h"
 #include "cli/text.h"
 
 enum { CONTEXT_MAX = 1 << 20 }; /* a limit that the library sets as well */
@@ -73,6 +74,7 @@ int tg_engine_load(tg_model **model, const char *path, const tg_options *opt, un
     if (status)
         return status;
     double begun = tg_seconds();
+    tg_signals_advise(" (--no-mmap reads it first)");
     flags |= (opt->no_mmap ? TG_LOAD_NO_MMAP : 0) | (opt->interleave ? TG_LOAD_INTERLEAVED : 0);
     status = (int)tg_model_load(model, at, flags, err);
     if (status == TG_E_RESOURCE && flags & (TG_LOAD_NO_MMAP | TG_LOAD_INTERLEAVED))

@@ -5,11 +5,14 @@
 #include <signal.h>
 #include <stdatomic.h>
 #include <stddef.h>
+#include <string.h>
 #include <unistd.h>
+
+#include "cli/text.h"
 
 static volatile sig_atomic_t caught, held;
 static tg_session *volatile watched;
-static const char *volatile unfinished;
+static const char *volatile unfinished, *volatile against_cuts;
 
 static void leave(int status)
 {
@@ -31,16 +34,22 @@ static void on_end(int number)
     errno = saved;
 }
 
-/* A page of a mapped file is gone: someone cut the file short. Several threads may find that out together. */
-static void on_bus(int number)
+/* A page of a mapped file is gone: someone cut the file short, or its disk fails. Several threads may find that out
+ * together. */
+static void on_bus(int number, siginfo_t *info, void *context)
 {
     static atomic_flag told = ATOMIC_FLAG_INIT;
-    static const char line[] =
-        "tinygpt: error: the model file was cut short while in use (--no-mmap reads it first)\n";
-    (void)number;
+    char line[sizeof(tg_text_quoted) + 200] = "tinygpt: error: ";
+    tg_text_quoted q;
+    (void)number, (void)context;
     while (atomic_flag_test_and_set(&told))
         pause();
-    ssize_t did = write(STDERR_FILENO, line, sizeof line - 1);
+    const char *path = tg_mapped_file(info->si_addr), *advice = against_cuts;
+    strcat(line, path ? tg_text_quote(&q, path) : "memory cannot be read (SIGBUS)");
+    strcat(line, path ? ": was cut short while in use, or its disk fails" : "");
+    strcat(line, path && advice ? advice : "");
+    strcat(line, "\n");
+    ssize_t did = write(STDERR_FILENO, line, strlen(line));
     (void)did;
     leave(TG_E_IO);
 }
@@ -60,9 +69,9 @@ void tg_signals_install(void)
     install(SIGINT, on_end);
     install(SIGTERM, on_end);
     install(SIGHUP, on_end);
-    install(SIGBUS, on_bus);
     install(SIGPIPE, SIG_IGN);
     install(SIGXFSZ, SIG_IGN);
+    sigaction(SIGBUS, &(struct sigaction){.sa_sigaction = on_bus, .sa_flags = SA_SIGINFO}, NULL);
 }
 
 void tg_signals_watch(tg_session *session)
@@ -78,6 +87,11 @@ void tg_signals_hold(bool hold)
 void tg_signals_remove(const char *path)
 {
     unfinished = path;
+}
+
+void tg_signals_advise(const char *advice)
+{
+    against_cuts = advice;
 }
 
 int tg_signals_caught(void)

@@ -129,7 +129,7 @@ const char *tg_text_quote(tg_text_quoted *q, const char *s)
 {
     size_t n = strlen(s), cut = n > 200 ? 200 : n;
     size_t len = tg_text_render(TG_TEXT_QUOTED, s, cut, q->text);
-    snprintf(q->text + len, sizeof q->text - len, "%s", cut < n ? "..." : "");
+    memcpy(q->text + len, cut < n ? "..." : "", cut < n ? 4 : 1);
     return q->text;
 }
 

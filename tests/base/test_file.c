@@ -156,6 +156,39 @@ static void files_in_use(void **state)
     tg_file_close(&f);
 }
 
+/* Whatever is mapped is known by its address as long as it is; beyond the places for names, nothing breaks. */
+static void names_of_mappings(void **state)
+{
+    (void)state;
+    enum { MANY = 1100 };
+    static tg_file files[MANY];
+    char *path = scratch_text("mapped", "some bytes");
+    tg_file read, one;
+    assert_int_equal(tg_file_open(&read, path, 10, true, NULL), TG_OK);
+    assert_null(tg_mapped_file(read.data));
+    assert_int_equal(tg_file_open(&one, path, 10, false, NULL), TG_OK);
+    assert_ptr_equal(tg_mapped_file(one.data), path);
+    assert_ptr_equal(tg_mapped_file(one.data + 9), path);
+    assert_null(tg_mapped_file(one.data + 10));
+    assert_null(tg_mapped_file(one.data - 1));
+    assert_null(tg_mapped_file(NULL));
+    for (int round = 0; round < 2; round++) {
+        size_t n_named = 0;
+        for (int i = 0; i < MANY; i++)
+            assert_int_equal(tg_file_open(&files[i], path, 10, false, NULL), TG_OK);
+        for (int i = 0; i < MANY; i++)
+            n_named += tg_mapped_file(files[i].data) == path;
+        assert_int_equal(n_named, 1023);
+        assert_ptr_equal(tg_mapped_file(one.data), path);
+        for (int i = 0; i < MANY; i++)
+            tg_file_close(&files[i]);
+    }
+    const uint8_t *at = one.data;
+    tg_file_close(&one);
+    assert_null(tg_mapped_file(at));
+    tg_file_close(&read);
+}
+
 static void paths(void **state)
 {
     (void)state;
@@ -187,6 +220,7 @@ int main(void)
         cmocka_unit_test(no_descriptor_left),
         cmocka_unit_test(reads),
         cmocka_unit_test(files_in_use),
+        cmocka_unit_test(names_of_mappings),
         cmocka_unit_test(paths),
     };
     return cmocka_run_group_tests(tests, scratch_setup, scratch_teardown);

@@ -3,6 +3,7 @@ import array
 import fcntl
 import json
 import os
+import pathlib
 import shutil
 import signal
 import subprocess
@@ -162,8 +163,31 @@ for attempt in range(8):
         time.sleep(0.3)
     os.truncate(where / "model", 4096)
     ended = end(process)
-    check(ended.status == 9 and ended.one_error() and b"was cut short while in use" in ended.err, f"R28: {ended}")
+    line = f"{where}/model: was cut short while in use, or its disk fails (--no-mmap reads it first)\n".encode()
+    check(ended.status == 9 and ended.one_error() and ended.err.endswith(b": " + line), f"R28: {ended}")
     check(not (where / "out").exists() and not [p for p in where.iterdir() if p.name.startswith(".")], "R28: nothing is left")
+
+# of several files, the one that was cut is told; no advice where there is no such option
+shards = where / "shards"
+shutil.copytree(ROOT / "tests/golden/llama-shards", shards)
+cut = sorted(shards.glob("*.safetensors"))[-1]
+process = start("generate", "-m", shards, "-q", "-c", "512", "-n", "400", "--ignore-eos", "--each-line", stdin=subprocess.PIPE)
+process.stdin.write(b"a\n")
+process.stdin.flush()
+first_byte(process)
+os.truncate(cut, 0)
+ended = end(process, text=b"b\n")
+line = f"tinygpt: error: {cut}: was cut short while in use, or its disk fails (--no-mmap reads it first)\n"
+check(ended.status == 9 and ended.err == line.encode(), f"R28: {ended}")
+shutil.copy(MODEL, where / "model")
+process = start("quantize", "--requantize", where / "model", where / "out", "--type", "Q2_K", "-t", "1")
+while process.poll() is None and f"{where}/model" not in pathlib.Path(f"/proc/{process.pid}/maps").read_text():
+    pass
+os.truncate(where / "model", 0)
+ended = end(process)
+line = f"tinygpt: error: {where}/model: was cut short while in use, or its disk fails\n"
+check(ended.status == 9 and ended.err == line.encode(), f"R28: {ended}")
+check(not (where / "out").exists() and not [p for p in where.iterdir() if p.name.startswith(".")], "R28: nothing is left")
 shutil.copy(MODEL, where / "model")
 process = start(*TEXT, "--no-mmap", "-m", where / "model")
 first = first_byte(process)
