@@ -238,14 +238,19 @@ bool tg_path_is_folder(const char *path)
     return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
 }
 
+static bool is_there(int rc)
+{
+    return rc == 0 || (errno != ENOENT && errno != ENOTDIR);
+}
+
 bool tg_path_exists(const char *path)
 {
     struct stat st;
-    return stat(path, &st) == 0;
+    return is_there(stat(path, &st));
 }
 
 bool tg_path_is_taken(const char *path)
 {
     struct stat st;
-    return lstat(path, &st) == 0;
+    return is_there(lstat(path, &st));
 }

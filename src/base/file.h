@@ -38,6 +38,7 @@ tg_status tg_file_read(int fd, void *data, uint64_t size, const char *path, tg_e
 char *tg_path_join(const char *folder, const char *name, tg_error *err);
 
 bool tg_path_is_folder(const char *path);
+/* What cannot be examined is there: who opens it then tells why it cannot be. */
 bool tg_path_exists(const char *path);
 /* The name is taken, be it by a link that leads nowhere. */
 bool tg_path_is_taken(const char *path);

@@ -187,7 +187,6 @@ static tg_status write_file(const tg_plan *plan, const char *out, const tg_quant
 {
     progress p = {params, 0, plan->head.n + plan->head.data_bytes};
     tg_newfile file = {0};
-    char room[TG_PLACE_BYTES];
     tg_transcoder t = {.file = &file, .written = written, .arg = &p};
     tg_status status = tg_newfile_create(&file, out, p.of, 0666, plan->err);
     int n_threads = params->n_threads ? params->n_threads : tg_team_default_size();
@@ -198,7 +197,7 @@ static tg_status write_file(const tg_plan *plan, const char *out, const tg_quant
     if (status == TG_OK)
         status = write_all(&t, plan);
     if (status == TG_OK && tg_container_get_kind(plan->in) == TG_CONTAINER_HF)
-        status = tg_verify_folder(plan, tg_newfile_place(&file, room), plan->err);
+        status = tg_verify_folder(plan, &file, plan->err);
     if (status == TG_OK)
         status = tg_container_check_unchanged(plan->in, plan->err);
     if (status == TG_OK)

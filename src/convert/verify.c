@@ -162,15 +162,24 @@ static tg_status read_folder(tg_weights *w, const tg_plan *plan, int n_vocab, tg
     return status;
 }
 
-tg_status tg_verify_folder(const tg_plan *plan, const char *path, tg_error *err)
+/* By the name that it will have: until then it has none, or one that says nothing. */
+static tg_status open_written(tg_container **c, const tg_newfile *file, const char *place, tg_error *err)
+{
+    tg_error own;
+    const tg_status status = tg_container_open(c, place, false, &own);
+    return status == TG_OK ? TG_OK : tg_fail(err, status, file->path, "cannot be read again: %s", own.message);
+}
+
+tg_status tg_verify_folder(const tg_plan *plan, const tg_newfile *file, tg_error *err)
 {
     tg_container *c = NULL;
     tg_tokenizer *there = NULL, *here = NULL;
     tg_weights a = {0}, b = {0};
     const char *name, *what = NULL;
     bool same = true;
+    char place[TG_PLACE_BYTES];
     tg_arena *arena = tg_arena_create(err);
-    tg_status status = arena ? tg_container_open(&c, path, false, err) : TG_E_RESOURCE;
+    tg_status status = arena ? open_written(&c, file, tg_newfile_place(file, place), err) : TG_E_RESOURCE;
     if (status == TG_OK)
         status = tg_config_load(c, &b.arch, &name, &b.config, err);
     if (status == TG_OK)

@@ -209,6 +209,11 @@ static void paths(void **state)
     assert_false(tg_path_exists(scratch_path("dangling")));
     assert_true(tg_path_is_taken(scratch_path("dangling")));
     assert_false(tg_path_is_taken(scratch_path("absent")));
+    assert_false(tg_path_exists(scratch_path("file/below")));
+    assert_false(tg_path_is_taken(scratch_path("file/below")));
+    assert_int_equal(symlink("circle", scratch_path("circle")), 0); /* what cannot be examined, even by root */
+    assert_true(tg_path_exists(scratch_path("circle")));
+    assert_true(tg_path_is_taken(scratch_path("circle/below")));
 }
 
 int main(void)
