@@ -281,6 +281,14 @@ tg_status tg_model_check_unchanged(const tg_model *m, tg_error *err)
     return tg_container_check_unchanged(m->container, err);
 }
 
+tg_status tg_model_check_output(const tg_model *m, const char *path, const char *const *others, size_t n, tg_error *err)
+{
+    tg_status status = tg_container_check_output(m->container, path, err);
+    for (size_t i = 0; i < n && status == TG_OK; i++)
+        status = others[i] ? tg_path_check_output(path, others[i], err) : TG_OK;
+    return status;
+}
+
 /* All that ids stand for. */
 static uint64_t sum_of_tokens(const tg_model *m)
 {

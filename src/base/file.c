@@ -254,3 +254,11 @@ bool tg_path_is_taken(const char *path)
     struct stat st;
     return is_there(lstat(path, &st));
 }
+
+tg_status tg_path_check_output(const char *output, const char *input, tg_error *err)
+{
+    struct stat out, in;
+    bool is_same = stat(output, &out) == 0 && S_ISREG(out.st_mode) && stat(input, &in) == 0 &&
+                   in.st_dev == out.st_dev && in.st_ino == out.st_ino;
+    return is_same ? tg_fail(err, TG_E_USAGE, output, "is read from, and cannot be written to") : TG_OK;
+}

@@ -68,6 +68,8 @@ static int prepare(chat *c, tg_error *err)
     tg_tokenizer_info tokens;
     int status = tg_engine_load(&c->model, NULL, c->opt, 0, err);
     if (!status)
+        status = tg_engine_check_output(c->opt->session, c->model, c->opt, err);
+    if (!status)
         status = tg_conversation_open(&c->conversation, c->model, c->opt, err);
     if (!status)
         status = tg_engine_context(&c->n_ctx, c->model, c->opt, 0, CONTEXT, err);
@@ -243,7 +245,10 @@ static int do_reset(chat *c, const char *rest, tg_error *err)
 
 static int do_save(chat *c, const char *rest, tg_error *err)
 {
-    return *rest ? save(c, rest, err) : tg_cli_fail(err, TG_E_USAGE, "/save needs the name of a file");
+    if (!*rest)
+        return tg_cli_fail(err, TG_E_USAGE, "/save needs the name of a file");
+    int status = tg_engine_check_output(rest, c->model, c->opt, err);
+    return status ? status : save(c, rest, err);
 }
 
 static int do_load(chat *c, const char *rest, tg_error *err)

@@ -139,6 +139,8 @@ static int prepare(generation *g, tg_error *err)
         status = tg_request_seed(&g->opt, err);
     if (!status)
         status = tg_engine_load(&g->model, NULL, &g->opt, 0, err);
+    if (!status)
+        status = tg_engine_check_output(g->opt.session, g->model, &g->opt, err);
     g->window = g->opt.each_line ? WINDOW * g->opt.n_parallel : 1;
     if (!status && !(g->job = calloc((size_t)g->window, sizeof(tg_job *))))
         status = tg_cli_fail_memory(err, (size_t)g->window * sizeof(tg_job *), "prompts");

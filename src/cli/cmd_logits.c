@@ -193,6 +193,8 @@ int tg_cmd_logits(const tg_options *opt, tg_error *err)
     if (!status)
         status = tg_engine_load(&model, NULL, opt, 0, err);
     if (!status)
+        status = tg_engine_check_output(opt->output, model, opt, err);
+    if (!status)
         status = opt->ids_text ? of_ids(opt, model, err) : of_text(opt, model, err);
     tg_model_free(model);
     return status;

@@ -342,6 +342,8 @@ int tg_cmd_perplexity(const tg_options *opt, tg_error *err)
         status = tg_saved_logits_open(&base, opt->kl, err);
     if (!status)
         status = tg_engine_load(&model, NULL, opt, 0, err);
+    if (!status)
+        status = tg_engine_check_output(opt->save_logits, model, opt, err);
     w.model = model;
     if (!status)
         status = with_model(&w, err);

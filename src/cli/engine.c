@@ -90,6 +90,14 @@ int tg_engine_load(tg_model **model, const char *path, const tg_options *opt, un
     return status;
 }
 
+int tg_engine_check_output(const char *path, const tg_model *model, const tg_options *opt, tg_error *err)
+{
+    const char *const inputs[] = {opt->file, opt->kl, opt->chat_template, "/dev/stdin"};
+    if (tg_output_is_stdout(path))
+        return TG_OK;
+    return (int)tg_model_check_output(model, path, inputs, sizeof inputs / sizeof *inputs, err);
+}
+
 /* ---- text -------------------------------------------------------------------------------------
  */
 

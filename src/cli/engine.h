@@ -10,6 +10,9 @@
 int tg_engine_load(tg_model **model, const char *path, const tg_options *opt, unsigned flags,
                    tg_error *err);
 
+/* TG_E_USAGE when writing to `path` (NULL: stdout) would take a file away that the command reads. Before any work. */
+int tg_engine_check_output(const char *path, const tg_model *model, const tg_options *opt, tg_error *err);
+
 /* Encodes a text as the options say. *ids (tg_free) holds *n; warns of bytes that the vocabulary cannot express. */
 int tg_engine_tokens(int32_t **ids, size_t *n, const tg_model *model, const tg_options *opt, const char *text,
                      size_t n_bytes, tg_error *err);

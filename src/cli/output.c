@@ -48,14 +48,18 @@ static int create_temporary(tg_output *out, tg_error *err)
     return tg_cli_fail_errno(err, tg_text_quote(&q, out->path), "cannot create it", why);
 }
 
+/* A link below /dev or /proc may lead to a regular file that its opener still writes to. */
+bool tg_output_is_stdout(const char *path)
+{
+    return !path || !strcmp(path, "-") || !strcmp(path, "/dev/stdout");
+}
+
 int tg_output_open(tg_output *out, const char *path, tg_error *err)
 {
     struct stat st;
     tg_text_quoted q;
     *out = (tg_output){.fd = STDOUT_FILENO};
-    /* A link below /dev or /proc may lead to a regular file that its opener still writes to. */
-    bool is_stdout = !path || !strcmp(path, "-") || !strcmp(path, "/dev/stdout");
-    if (is_stdout) {
+    if (tg_output_is_stdout(path)) {
         out->is_terminal = isatty(out->fd);
         return TG_OK;
     }

@@ -22,7 +22,9 @@ typedef struct tg_output {
     char buffer[16384];
 } tg_output;
 
-/* NULL and "-" are stdout. Devices and FIFOs are written straight; any other target appears under
+bool tg_output_is_stdout(const char *path); /* NULL and "-" are */
+
+/* Devices and FIFOs are written straight; any other target appears under
  * its name only when it is complete. */
 int tg_output_open(tg_output *out, const char *path, tg_error *err);
 

@@ -48,24 +48,18 @@ static tg_status find_recipe(const tg_recipe **m, const char *name, tg_error *er
 /* What stands at `out` may be replaced: nothing, or a GGUF file that is not read from. */
 static tg_status check_target(const tg_container *in, const char *out, tg_error *err)
 {
-    struct stat target, source;
+    struct stat target;
     if (!*out)
         return tg_fail(err, TG_E_USAGE, NULL, "the name of the file to write is empty");
     if (strcmp(out, "-") == 0)
         return tg_fail(err, TG_E_USAGE, NULL, "a GGUF cannot go to stdout: give the path of a file");
     if (stat(out, &target) != 0 || !S_ISREG(target.st_mode))
         return TG_OK; /* tg_newfile_create tells what is wrong, if anything is */
-    const char *last = NULL;
-    for (size_t i = 0; i <= tg_container_n_tensors(in); i++) { /* the file of the metadata first: it may have none */
-        const char *file = i == 0 ? tg_container_path(in) : tg_container_tensor_at(in, i - 1)->file;
-        if (file != last && stat(file, &source) == 0 && source.st_dev == target.st_dev &&
-            source.st_ino == target.st_ino)
-            return tg_fail(err, TG_E_USAGE, out, "is read from, and cannot be written to");
-        last = file;
-    }
     char magic[4] = "";
     int fd;
-    tg_status status = target.st_size >= 4 ? tg_file_open_regular(&fd, &target, out, err) : TG_OK;
+    tg_status status = tg_container_check_output(in, out, err);
+    if (status == TG_OK && target.st_size >= 4)
+        status = tg_file_open_regular(&fd, &target, out, err);
     if (status == TG_OK && target.st_size >= 4) {
         status = tg_file_read(fd, magic, 4, out, err);
         close(fd);

@@ -73,42 +73,6 @@ void tg_container_free(tg_container *c)
     tg_free(c);
 }
 
-void tg_container_release(const tg_container *c, const void *data, size_t n_bytes)
-{
-    for (int i = 1; c->parts && i < c->n_parts; i++)
-        tg_container_release(c->parts[i], data, n_bytes);
-    for (size_t i = 0; i < c->n_files; i++)
-        tg_file_release(&c->files[i], data, n_bytes);
-}
-
-tg_status tg_container_room_files(tg_container *c, size_t n, tg_error *err)
-{
-    c->files = tg_arena_alloc(c->arena, n, sizeof *c->files, "the list of files", err);
-    return c->files ? TG_OK : TG_E_RESOURCE;
-}
-
-tg_status tg_container_add_file(tg_container *c, const char *path, const tg_file **file,
-                                tg_error *err)
-{
-    tg_file *next = &c->files[c->n_files];
-    tg_status status = tg_file_open(next, path, INT64_MAX, c->read, err);
-    if (status != TG_OK)
-        return status;
-    c->n_files++;
-    *file = next;
-    return TG_OK;
-}
-
-tg_status tg_container_check_unchanged(const tg_container *c, tg_error *err)
-{
-    tg_status status = TG_OK;
-    for (size_t i = 0; i < c->n_files && status == TG_OK; i++)
-        status = tg_file_check_unchanged(&c->files[i], err);
-    for (int i = 1; c->parts && i < c->n_parts && status == TG_OK; i++)
-        status = tg_container_check_unchanged(c->parts[i], err);
-    return status;
-}
-
 /* ---- tensors ------------------------------------------------------------------------------ */
 
 tg_status tg_container_add_tensor(tg_container *c, const char *path, tg_tensor **tensor,
@@ -360,28 +324,6 @@ const char *tg_container_format(const tg_container *c)
 const json_t *tg_container_config(const tg_container *c)
 {
     return c->config;
-}
-
-tg_status tg_container_sidecar(const tg_container *c, const char *name, uint64_t max_bytes,
-                               tg_file *file, char **path, tg_error *err)
-{
-    *file = (tg_file){0};
-    *path = NULL;
-    if (!c->folder)
-        return TG_OK;
-    char *joined = tg_path_join(c->folder, name, err);
-    if (!joined)
-        return TG_E_RESOURCE;
-    tg_status status = TG_OK;
-    if (tg_path_is_taken(joined)) {
-        status = tg_file_open(file, joined, max_bytes, true, err);
-        if (status == TG_OK) {
-            *path = joined;
-            return TG_OK;
-        }
-    }
-    tg_free(joined);
-    return status;
 }
 
 /* ---- telling what a foreign file is ------------------------------------------------------- */

@@ -44,6 +44,8 @@ const char *tg_container_path(const tg_container *c);   /* as the user gave it *
 const char *tg_container_meta_path(const tg_container *c); /* where metadata stands: the GGUF, or config.json */
 /* TG_E_IO if a mapped file of weights was overwritten in place since it was opened. */
 tg_status tg_container_check_unchanged(const tg_container *c, tg_error *err);
+/* TG_E_USAGE if writing `path` would take one of the files away that the model consists of. */
+tg_status tg_container_check_output(const tg_container *c, const char *path, tg_error *err);
 const char *tg_container_format(const tg_container *c); /* "GGUF v3", "safetensors" */
 
 size_t tg_container_n_tensors(const tg_container *c);
@@ -95,8 +97,8 @@ tg_status tg_container_fingerprint(const tg_container *c, uint64_t *hash, tg_err
 /* config.json of a folder, parsed; NULL for a GGUF. */
 const json_t *tg_container_config(const tg_container *c);
 
-/* Opens a file beside the weights of a folder ("tokenizer.json"), at most max_bytes; absent: TG_OK with
- * file->data NULL and *path NULL. *path (tg_free) is for messages. A GGUF has none. */
+/* Opens a file beside the weights of a folder ("tokenizer.json"), one of those that container.c lists, at most
+ * max_bytes; absent: TG_OK with file->data NULL and *path NULL. *path (tg_free) is for messages. A GGUF has none. */
 tg_status tg_container_sidecar(const tg_container *c, const char *name, uint64_t max_bytes,
                                tg_file *file, char **path, tg_error *err);
 

@@ -175,9 +175,12 @@ talk -m "$T/plain.gguf" -n 8 --stats <<END
 < >>> 
 > /save\r
 < >>> 
+> /save $T/plain.gguf\r
+< >>> 
 > /exit\r
 END
 status 0
+out_has "plain.gguf: is read from, and cannot be written to"
 out_has "$((n + 7)) of them in the cache before"
 out_has "none: cannot be opened"
 out_has "/save needs the name of a file"

@@ -553,7 +553,9 @@ static void parts_are_joined(void **state)
         const tg_tensor *t = tg_container_tensor(c, name);
         assert_non_null(t);
         assert_memory_equal(t->data, eight, sizeof eight);
+        assert_int_equal(tg_container_check_output(c, t->file, NULL), TG_E_USAGE);
     }
+    assert_int_equal(tg_container_check_output(c, scratch_write("other", eight, sizeof eight), NULL), TG_OK);
     assert_non_null(strstr(tg_container_tensor(c, "b")->file, "p-00002-of-00003.gguf"));
     const tg_tensor *third = tg_container_tensor(c, "c");
     tg_container_release(c, third->data, sizeof eight); /* is read again when it is needed */
