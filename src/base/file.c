@@ -33,6 +33,18 @@ tg_status tg_file_read(int fd, void *data, uint64_t size, const char *path, tg_e
     return TG_OK;
 }
 
+bool tg_file_beginning(const char *path, char *text, size_t room)
+{
+    const int fd = open(path, O_RDONLY | O_CLOEXEC);
+    size_t n = 0;
+    for (ssize_t did = 1; fd >= 0 && did > 0; n += did > 0 ? (size_t)did : 0)
+        did = read(fd, text + n, room - 1 - n);
+    if (fd >= 0)
+        close(fd);
+    text[n] = '\0';
+    return n > 0;
+}
+
 static const char *kind_of(mode_t mode)
 {
     return S_ISDIR(mode)    ? "a directory"

@@ -34,6 +34,9 @@ tg_status tg_file_open_regular(int *fd, struct stat *st, const char *path, tg_er
 /* Reads exactly `size` bytes, whatever counts the system returns. A file that ends before is TG_E_IO. */
 tg_status tg_file_read(int fd, void *data, uint64_t size, const char *path, tg_error *err);
 
+/* The beginning of a file of the system's (/proc, /sys), with a NUL, without allocating; false when it cannot be read. */
+bool tg_file_beginning(const char *path, char *text, size_t room);
+
 /* folder + "/" + name on the heap. */
 char *tg_path_join(const char *folder, const char *name, tg_error *err);
 

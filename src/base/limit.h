@@ -8,7 +8,7 @@
  * into what the control group allows. Looks at nothing but limits: there may be less. */
 tg_status tg_limit_check(uint64_t n_bytes, const char *purpose, tg_error *err);
 
-/* The least memory.max of a group of version 2 ("/a/b") and those above it, below the folder `root`; UINT64_MAX without. */
-uint64_t tg_limit_of_group(const char *root, const char *group);
+/* What the control groups of the process allow in all; UINT64_MAX: they set no limit. `root` as tg_group_least has it. */
+uint64_t tg_limit_of_groups(const char *root);
 
 #endif

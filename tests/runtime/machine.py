@@ -70,6 +70,10 @@ else:
     check(found == everything, f"R31: version 1 without a quota: {found}")
     found = in_groups("4:cpuset:/\nnonsense\n::\n7:cpu:x\n", {"cpuset/cpu.max": "1 100\n", "cpu.max": "100000\n"})
     check(found == everything, f"R31: nonsense: {found}")
+    # and their memory (R25)
+    for groups, name in (("0::/a\n", "a/memory.max"), ("7:memory:/a\n", "memory/a/memory.limit_in_bytes")):
+        told = in_groups(groups, {name: "1048576\n"})
+        check("found a limit of 1.0 MiB of memory (the control group's)" in str(told), f"R25: {name}: {told}")
 
 # a real group, where one can be made
 group = pathlib.Path("/sys/fs/cgroup/cpu") / f"tinygpt-test-{os.getpid()}"
