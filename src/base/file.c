@@ -1,8 +1,6 @@
 /* file.c - regular files only, and never a blocking open. */
 #include "base/file.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -14,6 +12,7 @@
 
 #include "base/limit.h"
 #include "base/memory.h"
+#include "base/open.h"
 
 tg_status tg_file_read(int fd, void *data, uint64_t size, const char *path, tg_error *err)
 {
@@ -35,7 +34,7 @@ tg_status tg_file_read(int fd, void *data, uint64_t size, const char *path, tg_e
 
 bool tg_file_beginning(const char *path, char *text, size_t room)
 {
-    const int fd = open(path, O_RDONLY | O_CLOEXEC);
+    const int fd = tg_open(AT_FDCWD, path, O_RDONLY, 0);
     size_t n = 0;
     for (ssize_t did = 1; fd >= 0 && did > 0; n += did > 0 ? (size_t)did : 0)
         did = read(fd, text + n, room - 1 - n);
@@ -134,9 +133,7 @@ const char *tg_mapped_file(const void *address)
 
 tg_status tg_file_open_regular(int *fd, struct stat *st, const char *path, tg_error *err)
 {
-    do {
-        *fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-    } while (*fd < 0 && errno == EINTR);
+    *fd = tg_open(AT_FDCWD, path, O_RDONLY | O_NONBLOCK | O_NOCTTY, 0);
     if (*fd < 0)
         return tg_fail_errno(err, path, "cannot be opened");
     tg_status status = TG_OK;

@@ -2,7 +2,6 @@
 #include "base/newfile.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/memory.h"
+#include "base/open.h"
 
 static size_t folder_length(const char *path)
 {
@@ -35,9 +35,7 @@ static tg_status resolve(tg_newfile *f, const char *path, tg_error *err)
         return tg_fail_errno(err, path, "cannot be created");
     f->path = exists ? realpath(path, NULL) : strdup(path);
     char *folder = f->path ? strndup(f->path, folder_length(f->path)) : NULL;
-    do {
-        f->folder = folder ? open(*folder ? folder : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
-    } while (folder && f->folder < 0 && errno == EINTR);
+    f->folder = folder ? tg_open(AT_FDCWD, *folder ? folder : ".", O_RDONLY | O_DIRECTORY, 0) : -1;
     free(folder);
     return f->folder >= 0 ? TG_OK : tg_fail_errno(err, path, "cannot be created");
 }
@@ -50,7 +48,7 @@ const char *tg_newfile_place(const tg_newfile *f, char room[TG_PLACE_BYTES])
 
 static bool open_named(tg_newfile *f, mode_t mode)
 {
-    f->fd = openat(f->folder, name_of(f->temporary), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
+    f->fd = tg_open(f->folder, name_of(f->temporary), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, mode);
     return f->fd >= 0;
 }
 
@@ -91,7 +89,7 @@ static tg_status take_temporary(tg_newfile *f, const char *suffix, mode_t mode, 
 static bool open_nameless(tg_newfile *f, mode_t mode)
 {
     char room[TG_PLACE_BYTES];
-    f->fd = openat(f->folder, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, mode);
+    f->fd = tg_open(f->folder, ".", O_TMPFILE | O_RDWR, mode);
     if (f->fd < 0 || access(tg_newfile_place(f, room), F_OK) == 0) /* which needs /proc */
         return f->fd >= 0;
     close(f->fd);

@@ -2,12 +2,12 @@
 #include "cli/lines.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "base/open.h"
 #include "cli/signals.h"
 
 enum { PATIENCE_MS = 2000, PIECE = 1 << 16 };
@@ -39,9 +39,7 @@ static bool await(int fd, const char *name)
 int tg_lines_open_file(int *fd, const char *path, const tg_text_quoted *name, tg_error *err)
 {
     /* Not blocking: a FIFO without a writer then waits where a message can be given. */
-    do {
-        *fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    } while (*fd < 0 && errno == EINTR && !tg_signals_caught());
+    *fd = tg_open(AT_FDCWD, path, O_RDONLY | O_NONBLOCK, 0);
     return *fd >= 0 ? TG_OK : tg_cli_fail_errno(err, name->text, "cannot open", errno);
 }
 

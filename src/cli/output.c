@@ -2,7 +2,6 @@
 #include "cli/output.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -12,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/open.h"
 #include "cli/signals.h"
 #include "cli/text.h"
 
@@ -34,8 +34,8 @@ static int create_temporary(tg_output *out, tg_error *err)
             number += (uint64_t)getpid();
         snprintf(out->temporary, room, "%.*s.%.200s.%08x.tmp", folder, out->path,
                  out->path + folder, (unsigned)number);
-        out->fd = open(out->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-        if (out->fd >= 0 || (errno != EEXIST && errno != EINTR))
+        out->fd = tg_open(AT_FDCWD, out->temporary, O_WRONLY | O_CREAT | O_EXCL, 0666);
+        if (out->fd >= 0 || errno != EEXIST)
             break;
     }
     if (out->fd >= 0) {
@@ -75,9 +75,7 @@ int tg_output_open(tg_output *out, const char *path, tg_error *err)
             free(out->path);
         return status;
     }
-    do {
-        out->fd = open(path, O_WRONLY | O_CLOEXEC);
-    } while (out->fd < 0 && errno == EINTR);
+    out->fd = tg_open(AT_FDCWD, path, O_WRONLY, 0);
     if (out->fd < 0)
         return tg_cli_fail_errno(err, tg_text_quote(&q, path), "cannot open", errno);
     out->is_terminal = isatty(out->fd);

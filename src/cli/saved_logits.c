@@ -3,7 +3,6 @@
 #include "cli/saved_logits.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/open.h"
 #include "cli/given_json.h"
 #include "cli/text.h"
 
@@ -131,9 +131,7 @@ int tg_saved_logits_open(tg_saved_logits *saved, const char *path, tg_error *err
 {
     struct stat st;
     *saved = (tg_saved_logits){.path = path};
-    do {
-        saved->fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    } while (saved->fd < 0 && errno == EINTR);
+    saved->fd = tg_open(AT_FDCWD, path, O_RDONLY | O_NONBLOCK, 0);
     if (saved->fd < 0 || fstat(saved->fd, &st) != 0)
         return unreadable(saved, err);
     return S_ISREG(st.st_mode) ? read_header(saved, (uint64_t)st.st_size, err)

@@ -12,6 +12,7 @@
 
 #include "base/file.h"
 #include "base/newfile.h"
+#include "base/open.h"
 
 enum { SAME_MAX = 1 << 14, DEPTH_MAX = 64 };
 
@@ -50,7 +51,7 @@ tg_status tg_folder_root(tg_folder *folder, const char *path, bool create, tg_er
 {
     *folder = TG_FOLDER_NONE;
     if (!create || make_folders(path))
-        folder->fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        folder->fd = tg_open(AT_FDCWD, path, O_RDONLY | O_DIRECTORY, 0);
     if (folder->fd >= 0 && (folder->path = realpath(path, NULL)))
         return TG_OK;
     int e = errno;
@@ -71,7 +72,7 @@ static int walk(int above, const char *path, size_t n, bool create)
         snprintf(name, sizeof name, "%.*s", (int)k, path);
         int next = -1;
         if (!create || mkdirat(at, name, 0777) == 0 || errno == EEXIST)
-            next = openat(at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+            next = tg_open(at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
         int e = errno;
         close(at);
         errno = e;
@@ -183,7 +184,7 @@ tg_status tg_folder_link(const tg_folder *folder, const char *name, const char *
 
 bool tg_folder_read(const tg_folder *folder, const char *name, char *text, size_t room)
 {
-    int fd = openat(folder->fd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    int fd = tg_open(folder->fd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0);
     struct stat st;
     bool good = fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && (uint64_t)st.st_size < room;
     size_t n = 0;
@@ -214,7 +215,7 @@ static int compare(const void *a, const void *b)
 
 tg_status tg_folder_names(const tg_folder *folder, char ***names, tg_arena *arena, tg_error *err)
 {
-    int fd = openat(folder->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int fd = tg_open(folder->fd, ".", O_RDONLY | O_DIRECTORY, 0);
     DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
     if (fd >= 0 && !dir)
         close(fd);

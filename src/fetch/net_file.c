@@ -2,7 +2,6 @@
  * compared with what is known of it, written, and brought under its name. */
 #include "fetch/net_file.h"
 
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/memory.h"
+#include "base/open.h"
 
 enum {
     BUFFER_BYTES = 256 << 10, /* libcurl hands out 16 KiB at a time; digest and disk get this many */
@@ -232,7 +232,7 @@ static tg_status bring(file_job *f, const char *digest, tg_error *err)
     tg_status status = tg_part_finish(&f->part, f->dl->replace, err);
     if (status == TG_OK || f->dl->replace)
         return status;
-    int fd = openat(f->dl->folder, f->dl->target, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
+    int fd = tg_open(f->dl->folder, f->dl->target, O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0);
     if (fd >= 0 && tg_digest_file(fd, f->kind, f->part.stored, NULL, NULL, there, NULL) == TG_OK && strcmp(there, digest) == 0)
         status = TG_OK;
     if (fd >= 0)

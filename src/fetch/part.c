@@ -3,7 +3,6 @@
 
 #include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +12,8 @@
 
 #include "base/json.h"
 #include "base/memory.h"
+#include "base/open.h"
+#include "fetch/folder.h"
 
 #define SUFFIX ".part"
 #define RECORD_SUFFIX ".json"
@@ -60,13 +61,26 @@ static bool load_record(int folder, const char *part, tg_record *record, size_t 
 {
     char name[NAME_MAX + 1], bytes[RECORD_MAX];
     record_name(part, name);
-    int fd = openat(folder, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
-    ssize_t n = fd >= 0 ? read(fd, bytes, sizeof bytes) : -1;
-    if (fd >= 0)
-        close(fd);
-    *n_bytes = n > 0 ? (size_t)n : 0;
+    const bool found = tg_folder_read(&(tg_folder){.fd = folder}, name, bytes, sizeof bytes);
+    *n_bytes = strlen(bytes);
     *record = (tg_record){0};
-    return n > 0 && (size_t)n < sizeof bytes && tg_record_parse(bytes, (size_t)n, record);
+    return found && tg_record_parse(bytes, *n_bytes, record);
+}
+
+/* All n bytes, of which *at tells how far they are. */
+static bool write_at(int fd, const char *bytes, size_t n, uint64_t *at)
+{
+    while (n > 0) {
+        const ssize_t did = pwrite(fd, bytes, n, (off_t)*at);
+        if (did < 0 && errno != EINTR)
+            return false;
+        if (did > 0) {
+            bytes += did;
+            n -= (size_t)did;
+            *at += (uint64_t)did;
+        }
+    }
+    return true;
 }
 
 static json_t *size_or_null(uint64_t size)
@@ -74,7 +88,8 @@ static json_t *size_or_null(uint64_t size)
     return size == TG_SIZE_UNKNOWN ? json_null() : json_integer((json_int_t)size);
 }
 
-/* One call of pwrite, never shorter than before: whoever is killed leaves the old record or the new one. */
+/* In one call of pwrite, if the system takes it whole, and never shorter than before: whoever is killed leaves the old
+ * record or the new one. */
 tg_status tg_part_note(tg_part *part, tg_error *err)
 {
     const tg_record *r = &part->record;
@@ -93,8 +108,9 @@ tg_status tg_part_note(tg_part *part, tg_error *err)
         memcpy(padded, text, n);
         padded[room - 1] = '\n';
         int flags = part->record_bytes ? 0 : O_CREAT | O_EXCL;
-        int fd = openat(part->file.folder, name, O_WRONLY | O_NOFOLLOW | O_CLOEXEC | flags, 0600);
-        if (fd < 0 || pwrite(fd, padded, room, 0) != (ssize_t)room)
+        uint64_t at = 0;
+        int fd = tg_open(part->file.folder, name, O_WRONLY | O_NOFOLLOW | flags, 0600);
+        if (fd < 0 || !write_at(fd, padded, room, &at))
             status = tg_fail_errno(err, part->file.path, "the record of its part cannot be written");
         else
             part->record_bytes = room;
@@ -142,7 +158,7 @@ static bool fits(const tg_record *record, const tg_record *wanted, uint64_t stor
 static int lock_part(int folder, const char *name, struct stat *st)
 {
     struct stat now;
-    int fd = openat(folder, name, O_RDWR | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
+    int fd = tg_open(folder, name, O_RDWR | O_NOFOLLOW | O_NONBLOCK, 0);
     if (fd < 0)
         return -1;
     if (flock(fd, LOCK_EX | LOCK_NB) == 0 && fstat(fd, st) == 0 && S_ISREG(st->st_mode) && st->st_uid == geteuid() &&
@@ -206,7 +222,7 @@ static void consider(tg_part *part, int folder, const char *name, const tg_recor
 
 static DIR *open_folder(int folder)
 {
-    int fd = openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int fd = tg_open(folder, ".", O_RDONLY | O_DIRECTORY, 0);
     DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
     if (!dir && fd >= 0)
         close(fd);
@@ -314,16 +330,8 @@ static void write_back(const tg_part *part, uint64_t before)
 tg_status tg_part_write(tg_part *part, const void *bytes, size_t n, tg_error *err)
 {
     uint64_t before = part->stored;
-    for (const char *p = bytes; n > 0;) {
-        ssize_t did = pwrite(part->file.fd, p, n, (off_t)part->stored);
-        if (did < 0 && errno != EINTR)
-            return tg_fail_errno(err, part->file.path, "cannot be written");
-        if (did > 0) {
-            p += did;
-            n -= (size_t)did;
-            part->stored += (uint64_t)did;
-        }
-    }
+    if (!write_at(part->file.fd, bytes, n, &part->stored))
+        return tg_fail_errno(err, part->file.path, "cannot be written");
     write_back(part, before);
     return TG_OK;
 }

@@ -2,11 +2,12 @@
 #include "fetch/pull.h"
 
 #include <ctype.h>
-#include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
+
+#include "base/open.h"
 
 void tg_pull_note(const tg_puller *p, bool warning, const char *fmt, ...)
 {
@@ -66,7 +67,7 @@ tg_status tg_pull_check(tg_puller *p, size_t i, const tg_folder *folder, tg_dige
     checking c = {p, file};
     char hex[65];
     struct stat st;
-    int fd = openat(folder->fd, p->downloads[i].target, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    int fd = tg_open(folder->fd, p->downloads[i].target, O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0);
     file->state = TG_FETCH_CHECKING;
     tg_status status = fd >= 0 && fstat(fd, &st) == 0
                            ? tg_digest_file(fd, kind, (uint64_t)st.st_size, tell_check, &c, hex, p->err)

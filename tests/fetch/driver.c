@@ -2,7 +2,6 @@
  *     driver [-e ENDPOINT] [-t TOKEN] [-w MAX_WAIT] [-r] FOLDER (URL NAME SIZE|- DIGEST|-)...
  *     driver -g URL                answer on stdout
  * Messages go to stderr; the status is the command line's. */
-#include <fcntl.h>
 #include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
@@ -10,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/open.h"
 #include "fetch/digest.h"
 #include "fetch/net.h"
 
@@ -47,7 +47,7 @@ static tg_status fetch(tg_net *net, char **args, size_t n, bool replace, tg_erro
 {
     static tg_download downloads[MAX_FILES];
     static tg_fetch_file files[MAX_FILES];
-    int folder = open(args[0], O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int folder = tg_open(AT_FDCWD, args[0], O_RDONLY | O_DIRECTORY, 0);
     for (size_t i = 0; i < n; i++) {
         char **a = args + 1 + 4 * i;
         files[i] = (tg_fetch_file){.name = a[1], .size = *a[2] == '-' ? TG_SIZE_UNKNOWN : strtoull(a[2], NULL, 10)};
