@@ -191,6 +191,18 @@ json_t *tg_json_parse(const void *bytes, size_t n, const char *file, tg_error *e
     return NULL;
 }
 
+/* Into room that is there: a key is lost where jansson's own room cannot grow. */
+char *tg_json_text(const json_t *value, size_t flags, const char *purpose, tg_error *err)
+{
+    const size_t n = value ? json_dumpb(value, NULL, 0, flags) : 0;
+    char *text = n ? tg_alloc(n + 1, 1, purpose, err) : NULL;
+    if (text && json_dumpb(value, text, n, flags) == n)
+        return text;
+    tg_free(text);
+    tg_fail_alloc(err, n + 1, purpose);
+    return NULL;
+}
+
 json_t *tg_json_load(const char *path, uint64_t max_bytes, tg_error *err)
 {
     tg_file file;

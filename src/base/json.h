@@ -21,6 +21,10 @@ json_t *tg_json_load(const char *path, uint64_t max_bytes, tg_error *err);
  * json_error_out_of_memory. For what a person or a program asks for; files take tg_json_parse. */
 json_t *tg_json_decode(const char *bytes, size_t n, size_t flags, json_error_t *why);
 
+/* The value as text, with a NUL (tg_free). NULL, with err filled, without memory, and for no value, which is what jansson
+ * makes without. Its own json_dumps loses keys then. */
+char *tg_json_text(const json_t *value, size_t flags, const char *purpose, tg_error *err);
+
 /* From now on it is noted when jansson gets no memory; values that were made since may lack something. */
 void tg_json_watch(void);
 bool tg_json_lacks_memory(void);

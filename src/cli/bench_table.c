@@ -2,6 +2,7 @@
  * it has one; what follows the samples is ours. */
 #include "cli/bench.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -286,6 +287,7 @@ static void put_csv_value(tg_output *out, const char *text)
 static void put_csv(tg_output *out, json_t *fields, bool header)
 {
     const char *name, *between = "";
+    bool whole = !tg_json_lacks_memory();
     json_t *value;
     json_object_foreach (fields, name, value) {
         tg_output_print(out, "%s%s", between, header ? name : "");
@@ -296,11 +298,14 @@ static void put_csv(tg_output *out, json_t *fields, bool header)
             put_csv_value(out, json_is_string(value) ? json_string_value(value) : "");
             continue;
         }
-        char *text = json_dumps(value, JSON_ENCODE_ANY | JSON_REAL_PRECISION(DIGITS));
+        char *text = tg_json_text(value, JSON_ENCODE_ANY | JSON_REAL_PRECISION(DIGITS), "a row of the table", NULL);
+        whole = whole && text;
         put_csv_value(out, text ? text : "");
-        free(text);
+        tg_free(text);
     }
     tg_output_print(out, "\n");
+    if (!whole && !out->error)
+        out->error = ENOMEM;
 }
 
 /* ---- the table --------------------------------------------------------------------------------

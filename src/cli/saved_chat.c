@@ -21,16 +21,14 @@ int tg_saved_chat_save(const tg_conversation *c, const tg_generator *generator, 
                        const tg_sampling *sampling, const char *path, tg_error *err)
 {
     json_t *list = messages_json(c);
-    char *note = list ? json_dumps(list, JSON_COMPACT) : NULL;
+    char *note = tg_json_lacks_memory() ? NULL : tg_json_text(list, JSON_COMPACT, "the conversation as JSON", err);
     json_decref(list);
-    if (!note || tg_json_lacks_memory()) {
-        free(note);
+    if (!note)
         return tg_cli_fail_memory(err, 1 << 16, "the conversation as JSON");
-    }
     const tg_saved_text text = {.ids = ids, .n_ids = n_ids, .seed = sampling->seed, .stream = sampling->stream, .note = note,
                                 .n_note = strlen(note)};
     int status = (int)tg_generator_save(generator, &text, path, err);
-    free(note);
+    tg_free(note);
     return status;
 }
 

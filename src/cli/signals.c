@@ -5,7 +5,6 @@
 #include <signal.h>
 #include <stdatomic.h>
 #include <stddef.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "cli/text.h"
@@ -39,17 +38,24 @@ static void on_end(int number)
 static void on_bus(int number, siginfo_t *info, void *context)
 {
     static atomic_flag told = ATOMIC_FLAG_INIT;
-    char line[sizeof(tg_text_quoted) + 200] = "tinygpt: error: ";
     tg_text_quoted q;
     (void)number, (void)context;
     while (atomic_flag_test_and_set(&told))
         pause();
     const char *path = tg_mapped_file(info->si_addr), *advice = against_cuts;
-    strcat(line, path ? tg_text_quote(&q, path) : "memory cannot be read (SIGBUS)");
-    strcat(line, path ? ": was cut short while in use, or its disk fails" : "");
-    strcat(line, path && advice ? advice : "");
-    strcat(line, "\n");
-    ssize_t did = write(STDERR_FILENO, line, strlen(line));
+    const char *const parts[] = {
+        "tinygpt: error: ",
+        path ? tg_text_quote(&q, path) : "memory cannot be read (SIGBUS)",
+        path ? ": was cut short while in use, or its disk fails" : "",
+        path && advice ? advice : "",
+        "\n",
+    };
+    char line[sizeof q + 200];
+    size_t n = 0;
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+        for (const char *s = parts[i]; *s && n < sizeof line; s++)
+            line[n++] = *s;
+    ssize_t did = write(STDERR_FILENO, line, n);
     (void)did;
     leave(TG_E_IO);
 }

@@ -98,11 +98,13 @@ tg_status tg_part_note(tg_part *part, tg_error *err)
     json_t *object = json_pack("{ss ss ss ss so sI}", "url", r->url, "etag", r->etag, "body_etag", r->body_etag,
                                "digest", r->digest, "size", size_or_null(r->size), "stored",
                                (json_int_t)part->stored);
-    char *text = object ? json_dumps(object, JSON_INDENT(1)) : NULL;
+    char *text = tg_json_text(object, JSON_INDENT(1), "the record of a download", err);
     json_decref(object);
     size_t n = text ? strlen(text) : 0, room = n + 1 > part->record_bytes ? n + 1 : part->record_bytes;
-    char *padded = text && room < RECORD_MAX ? tg_alloc(room, 1, "a record", err) : NULL;
-    tg_status status = padded ? TG_OK : tg_fail_alloc(err, room, "the record of a download");
+    char *padded = text && room < RECORD_MAX ? tg_alloc(room, 1, "the record of a download", err) : NULL;
+    tg_status status = padded ? TG_OK : TG_E_RESOURCE;
+    if (text && room >= RECORD_MAX)
+        status = tg_fail(err, TG_E_USAGE, part->file.path, "its URL is too long");
     if (padded) {
         memset(padded, ' ', room - 1);
         memcpy(padded, text, n);
@@ -118,7 +120,7 @@ tg_status tg_part_note(tg_part *part, tg_error *err)
             close(fd);
     }
     tg_free(padded);
-    free(text);
+    tg_free(text);
     return status;
 }
 

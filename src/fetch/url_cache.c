@@ -81,10 +81,9 @@ tg_status tg_url_record_write(const tg_folder *folder, const char *name, const t
     tg_url_record_name(name, file);
     json_t *root = json_pack("{s:s, s:s, s:I, s:s}", "url", record->url, "etag", record->etag, "size",
                              (json_int_t)record->size, "sha256", record->sha256);
-    char *text = root ? json_dumps(root, JSON_INDENT(1)) : NULL;
-    tg_status status = text ? tg_folder_write(folder, file, text, strlen(text), err)
-                            : tg_fail_alloc(err, RECORD_MAX_BYTES, "the record of a file");
-    free(text);
+    char *text = tg_json_text(root, JSON_INDENT(1), "the record of a file", err);
+    tg_status status = text ? tg_folder_write(folder, file, text, strlen(text), err) : TG_E_RESOURCE;
+    tg_free(text);
     json_decref(root);
     return status;
 }

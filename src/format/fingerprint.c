@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/json.h"
 #include "base/sum.h"
 #include "format/container.h"
 
@@ -42,15 +43,12 @@ tg_status tg_container_fingerprint(const tg_container *c, uint64_t *hash, tg_err
 {
     uint64_t sum = sum_pairs(c, tg_container_get_kind(c));
     const json_t *config = tg_container_config(c);
-    if (config) { /* into room that is there: json_dumps loses a key where its own cannot grow */
-        const size_t flags = JSON_COMPACT | JSON_SORT_KEYS, n = json_dumpb(config, NULL, 0, flags);
-        char *text = n ? tg_alloc(n, 1, "the configuration as text", err) : NULL;
-        const bool whole = text && json_dumpb(config, text, n, flags) == n;
-        if (whole)
-            sum = tg_sum_text(sum, text, n);
+    if (config) {
+        char *text = tg_json_text(config, JSON_COMPACT | JSON_SORT_KEYS, "the configuration as text", err);
+        if (!text)
+            return TG_E_RESOURCE;
+        sum = tg_sum_text(sum, text, strlen(text));
         tg_free(text);
-        if (!whole)
-            return tg_fail_alloc(err, n, "the configuration as text");
     }
     for (size_t i = 0; i < tg_container_n_tensors(c); i++)
         sum = sum_tensor(tg_container_tensor_at(c, i), sum);

@@ -8,6 +8,7 @@
 
 #include "base/file.h"
 #include "fetch/hub_cache.h"
+#include "fetch/url_cache.h"
 #include "support/clock.h"
 #include "support/failing_malloc.h"
 #include "support/scratch.h"
@@ -350,6 +351,24 @@ static void no_memory(void **state)
         assert_false(here(REPO "/snapshots/" NEW "/a.gguf"));
         assert_true(here(REPO "/snapshots/" OLD "/b.gguf") && here(REPO "/blobs/b"));
     }
+    tg_folder folder;
+    tg_url_record record = {.size = 5}, read;
+    strcpy(record.url, "http://h:1/m.gguf");
+    memset(record.sha256, 'a', 64);
+    assert_int_equal(tg_folder_root(&folder, scratch_folder, false, NULL), TG_OK);
+    scratch_text("m.gguf", "12345");
+    for (long n = 1, failed = 1; failed; n++) {
+        bool whole;
+        scratch_remove(".m.gguf.json");
+        malloc_fail_at(n);
+        const tg_status status = tg_url_record_write(&folder, "m.gguf", &record, NULL);
+        failed = malloc_failed;
+        malloc_fail_at(0);
+        assert_int_equal(status, status ? TG_E_RESOURCE : TG_OK);
+        assert_int_equal(tg_url_record_read(&folder, "m.gguf", &read, &whole, NULL), TG_OK);
+        assert_int_equal(whole, status == TG_OK);
+    }
+    tg_folder_close(&folder);
 }
 
 int main(void)

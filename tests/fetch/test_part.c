@@ -10,6 +10,7 @@
 
 #include "base/memory.h"
 #include "fetch/part.h"
+#include "support/failing_malloc.h"
 #include "support/scratch.h"
 
 static int folder;
@@ -263,12 +264,49 @@ static void records_anew(void **state)
     assert_int_equal(n_files(""), 0);
 }
 
+/* Each allocation fails once: the record is written whole, or that is told. */
+static void no_memory(void **state)
+{
+    (void)state;
+    tg_record wanted = of("v1", "", 8), found;
+    if (!MALLOC_CAN_FAIL)
+        skip();
+    for (long n = 1, failed = 1; failed; n++) {
+        tg_part part;
+        tg_error err = {0};
+        char name[512], bytes[1024];
+        clear();
+        assert_int_equal(tg_part_open(&part, folder, "m", &wanted, NULL), TG_OK);
+        malloc_fail_at(n);
+        const tg_status status = tg_part_note(&part, &err);
+        failed = malloc_failed;
+        malloc_fail_at(0);
+        snprintf(name, sizeof name, "%s.json", part.file.temporary);
+        const int fd = openat(folder, name, O_RDONLY);
+        const ssize_t n_bytes = fd < 0 ? 0 : read(fd, bytes, sizeof bytes);
+        if (fd >= 0)
+            close(fd);
+        if (status == TG_OK) {
+            assert_true(tg_record_parse(bytes, (size_t)n_bytes, &found));
+            assert_string_equal(found.url, url);
+            assert_string_equal(found.etag, "v1");
+            assert_int_equal(found.size, 8);
+            free(found.url);
+        } else {
+            assert_int_equal(status, TG_E_RESOURCE);
+            assert_non_null(strstr(err.message, "out of memory"));
+            assert_int_equal(n_bytes, 0);
+        }
+        tg_part_discard(&part);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(goes_on),       cmocka_unit_test(other_versions),  cmocka_unit_test(in_use),
         cmocka_unit_test(foreign_files), cmocka_unit_test(hostile_records), cmocka_unit_test(records_anew),
-        cmocka_unit_test(no_more_needed),
+        cmocka_unit_test(no_more_needed), cmocka_unit_test(no_memory),
     };
     return cmocka_run_group_tests(tests, scratch_setup, scratch_teardown);
 }
