@@ -78,8 +78,8 @@ FUZZ_SRC := $(filter-out tests/fuzz/driver.c $(if $(filter 0,$(WITH_CURL)),tests
 FUZZ    := $(FUZZ_SRC:%.c=$(BUILD)/%)
 TESTS   := $(TEST_SRC:%.c=$(BUILD)/%)
 # What `make coverage` counts the branches of, all that reads models, tokenizers and saved sessions, and the tests it counts by.
-READERS := $(wildcard src/base/json*.c src/token/load_*.c) $(addprefix src/,base/file.c base/utf8.c format/container.c format/fingerprint.c \
-             format/gguf.c format/gguf_split.c format/hf.c format/safetensors.c token/build.c token/vocab.c token/added.c token/bpe.c \
+READERS := $(wildcard src/base/json*.c src/token/load_*.c) $(addprefix src/,base/file.c base/utf8.c format/container.c format/container_files.c \
+             format/fingerprint.c format/gguf.c format/gguf_split.c format/hf.c format/safetensors.c token/build.c token/vocab.c token/added.c token/bpe.c \
              session/restore.c)
 COVERING := $(filter $(addprefix $(BUILD)/tests/,base/% format/% token/% session/% model/test_arch faults/%),$(TESTS)) $(FUZZ)
 ifeq ($(MODE),coverage)

@@ -216,6 +216,27 @@ static void paths(void **state)
     assert_true(tg_path_is_taken(scratch_path("circle/below")));
 }
 
+static void outputs(void **state)
+{
+    (void)state;
+    const char *input = scratch_text("input", "x"), *soft = scratch_path("soft"), *hard = scratch_path("hard");
+    assert_int_equal(symlink("input", soft), 0);
+    assert_int_equal(link(input, hard), 0);
+    const char *const taken[] = {input, soft, hard}, *const free_to_take[] = {"/dev/null", "/proc/version", "/absent", "/tmp"};
+    for (size_t i = 0; i < 3; i++) {
+        tg_error err = {0};
+        assert_int_equal(tg_path_check_output(taken[i], input, &err), TG_E_USAGE);
+        assert_non_null(strstr(err.message, ": is read from, and cannot be written to"));
+        assert_int_equal(tg_path_check_output(input, taken[i], NULL), TG_E_USAGE);
+    }
+    for (size_t i = 0; i < 4; i++) {
+        assert_int_equal(tg_path_check_output(free_to_take[i], input, NULL), TG_OK);
+        assert_int_equal(tg_path_check_output(input, free_to_take[i], NULL), TG_OK);
+    }
+    assert_int_equal(tg_path_check_output("/dev/null", "/dev/null", NULL), TG_OK);
+    assert_int_equal(tg_path_check_output(scratch_text("other", "x"), input, NULL), TG_OK);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -227,6 +248,7 @@ int main(void)
         cmocka_unit_test(files_in_use),
         cmocka_unit_test(names_of_mappings),
         cmocka_unit_test(paths),
+        cmocka_unit_test(outputs),
     };
     return cmocka_run_group_tests(tests, scratch_setup, scratch_teardown);
 }

@@ -468,6 +468,25 @@ static void a21_one_file_linked(void **state)
     tg_container_free(accepted());
 }
 
+static void files_of_a_model_are_no_outputs(void **state)
+{
+    static const char *const of_it[] = {"config.json", "model.safetensors", "tokenizer.json", "chat_template.jinja"};
+    (void)state;
+    scratch_text(CONFIG, "{}");
+    write_weights(SINGLE, "a");
+    scratch_text("m/tokenizer.json", "{}");
+    scratch_text("m/chat_template.jinja", "");
+    tg_container *c = accepted();
+    for (size_t i = 0; i < 4; i++) {
+        char path[PATH_MAX];
+        snprintf(path, sizeof path, "%s/m/../m/%s", scratch_folder, of_it[i]);
+        assert_int_equal(tg_container_check_output(c, path, NULL), TG_E_USAGE);
+    }
+    assert_int_equal(tg_container_check_output(c, scratch_text("m/other.safetensors", ""), NULL), TG_OK);
+    assert_int_equal(tg_container_check_output(c, scratch_path("m/tokenizer_config.json"), NULL), TG_OK);
+    tg_container_free(c);
+}
+
 int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup(f, fresh)
@@ -491,6 +510,7 @@ int main(void)
         TEST(a15_config_as_people_write_it),
         TEST(a21_links_of_the_hubs_cache),
         TEST(a21_one_file_linked),
+        TEST(files_of_a_model_are_no_outputs),
     };
     return cmocka_run_group_tests(tests, scratch_setup, scratch_teardown);
 }
