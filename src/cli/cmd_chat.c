@@ -54,7 +54,7 @@ static void add_end(chat *c)
 
 static int load(chat *c, const char *path, tg_error *err)
 {
-    return tg_saved_chat_load(&c->conversation, c->generator, c->ids, &c->n_ids, &c->request.sampling, path, err);
+    return tg_saved_chat_load(&c->conversation, c->generator, c->ids, &c->n_ids, c->n_ctx, &c->request.sampling, path, err);
 }
 
 static int save(chat *c, const char *path, tg_error *err)

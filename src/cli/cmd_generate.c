@@ -79,11 +79,14 @@ static int place_job(generation *g, tg_job *job, const tg_prompt *prompt, tg_err
 static int make_job(generation *g, tg_job **job, tg_error *err)
 {
     tg_prompt prompt;
+    tg_model_info info;
+    tg_model_get_info(g->model, &info);
     int status = tg_prompt_read(&prompt, &g->opt, tg_engine_max_text(g->model, &g->opt), err);
     if (status)
         return status;
     if (g->opt.session)
-        status = tg_session_file_open(&g->file, g->opt.session, g->model, err);
+        status = tg_session_file_open(&g->file, g->opt.session, g->model,
+                                      g->opt.n_ctx ? g->opt.n_ctx : info.n_ctx_train, err);
     if (!status)
         status = tg_job_create(job, g->model, &g->opt, err);
     if (!status)

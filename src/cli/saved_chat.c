@@ -75,13 +75,13 @@ static int take_messages(tg_conversation *c, const json_t *list, tg_error *err)
     return status;
 }
 
-int tg_saved_chat_load(tg_conversation *c, tg_generator *generator, int32_t *ids, size_t *n_ids, tg_sampling *sampling,
-                       const char *path, tg_error *err)
+int tg_saved_chat_load(tg_conversation *c, tg_generator *generator, int32_t *ids, size_t *n_ids, int n_ctx,
+                       tg_sampling *sampling, const char *path, tg_error *err)
 {
     tg_saved *saved;
     tg_text_quoted q;
     json_error_t why;
-    int status = (int)tg_saved_open(&saved, c->model, path, err);
+    int status = tg_session_file_read(&saved, path, c->model, n_ctx, err);
     if (status)
         return status;
     const tg_saved_text *text = tg_saved_get_text(saved);

@@ -10,10 +10,10 @@
 int tg_saved_chat_save(const tg_conversation *c, const tg_generator *generator, const int32_t *ids, size_t n_ids,
                        const tg_sampling *sampling, const char *path, tg_error *err);
 
-/* The saved conversation takes the place of this one, and its cache goes to the generator; ids, which has room for a
- * context, gets its tokens, and the sampling its stream. TG_E_SESSION, and this one stays, where the file is none of a
+/* The saved conversation takes the place of this one, and its cache goes to the generator; ids [n_ctx] gets
+ * its tokens, and the sampling its stream. TG_E_SESSION, and this one stays, where the file is none of a
  * conversation. */
-int tg_saved_chat_load(tg_conversation *c, tg_generator *generator, int32_t *ids, size_t *n_ids, tg_sampling *sampling,
-                       const char *path, tg_error *err);
+int tg_saved_chat_load(tg_conversation *c, tg_generator *generator, int32_t *ids, size_t *n_ids, int n_ctx,
+                       tg_sampling *sampling, const char *path, tg_error *err);
 
 #endif

@@ -6,13 +6,28 @@
 #include <string.h>
 #include <sys/stat.h>
 
-int tg_session_file_open(tg_session_file *f, const char *path, const tg_model *model, tg_error *err)
+#include "cli/text.h"
+
+int tg_session_file_read(tg_saved **saved, const char *path, const tg_model *model, int n_ctx, tg_error *err)
+{
+    tg_text_quoted q;
+    int status = (int)tg_saved_open(saved, model, path, err);
+    const size_t n = status ? 0 : tg_saved_get_text(*saved)->n_ids;
+    if (n <= (size_t)n_ctx)
+        return status;
+    tg_saved_free(*saved);
+    *saved = NULL;
+    return tg_cli_fail(err, TG_E_SESSION, "%s: tokens (found %zu, allowed %d: the context, which -c sets)",
+                       tg_text_quote(&q, path), n, n_ctx);
+}
+
+int tg_session_file_open(tg_session_file *f, const char *path, const tg_model *model, int n_ctx, tg_error *err)
 {
     struct stat st;
     f->path = path;
     if (stat(path, &st) != 0 && errno == ENOENT)
         return TG_OK;
-    return (int)tg_saved_open(&f->saved, model, path, err);
+    return tg_session_file_read(&f->saved, path, model, n_ctx, err);
 }
 
 void tg_session_file_free(tg_session_file *f)

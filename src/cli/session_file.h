@@ -15,8 +15,11 @@ typedef struct tg_session_file {
     bool random;  /* do the draws count? */
 } tg_session_file;
 
-/* A file that is not there is a new session; one that is rejected is TG_E_SESSION, and stays. */
-int tg_session_file_open(tg_session_file *f, const char *path, const tg_model *model, tg_error *err);
+/* TG_E_SESSION, and *saved NULL, for a file that is rejected, or is of more tokens than a context has room for. */
+int tg_session_file_read(tg_saved **saved, const char *path, const tg_model *model, int n_ctx, tg_error *err);
+
+/* The same, but that a file which is not there is a new session. */
+int tg_session_file_open(tg_session_file *f, const char *path, const tg_model *model, int n_ctx, tg_error *err);
 void tg_session_file_free(tg_session_file *f);
 
 /* What was saved, or nothing. */

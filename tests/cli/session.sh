@@ -93,8 +93,20 @@ refused "$T"
 refused /dev/null
 head -c 5000 /dev/zero >"$T/zeros" && refused "$T/zeros"
 err_has 'not a saved session'
-refused "$S" -c 4
-err_has 'tokens (found'
+text="Once upon a time there was a king who had three daughters"
+n=$("$TINYGPT" tokenize --count "$text")
+gen -n 2 --temp 0 --ignore-eos --session "$T/longer" "$text"
+too_long() { # M63, whatever the prompt is
+    run "$@" --session "$T/longer" -n 2 -c "$n"
+    status 4
+    err "tinygpt: error: $T/longer: tokens (found $((n + 2)), allowed $n: the context, which -c sets)"
+}
+too_long generate Once
+too_long generate --no-stdin
+too_long generate "$text"
+too_long generate --append Once
+too_long generate --append "$text"
+too_long chat --chat-template chatml Once
 ok "a refused file stays" cmp -s "$S" "$T/kept"
 
 # R40
