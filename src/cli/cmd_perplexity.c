@@ -218,18 +218,27 @@ static void put_results(walk *w)
 /* ---- the command ------------------------------------------------------------------------------
  */
 
-static int check_base(const walk *w, tg_error *err)
+/* What the model alone tells, before there is a text. */
+static int check_rows(const walk *w, tg_error *err)
 {
     const tg_saved_logits *b = w->base;
-    const char *what = b->n_vocab != (size_t)w->n_vocab                      ? "other vocabularies"
-                       : b->n_ids != w->n || b->n_rows != w->n - w->first      ? "texts of other lengths"
-                       : memcmp(b->ids, w->ids, w->n * sizeof *w->ids) != 0 ? "other tokens"
-                                                                             : NULL;
-    if (!what)
+    if (!b || (b->n_vocab == (size_t)w->n_vocab && b->n_rows == b->n_ids - w->first))
+        return TG_OK;
+    return tg_cli_fail(err, TG_E_USAGE, "--kl: the saved logits do not fit the model (found %zu rows of %zu, wanted %zu of %d)",
+                       b->n_rows, b->n_vocab, b->n_ids - w->first, w->n_vocab);
+}
+
+static int check_ids(const walk *w, tg_error *err)
+{
+    const tg_saved_logits *b = w->base;
+    size_t n = 0;
+    while (b && n < w->n && n < b->n_ids && w->ids[n] == b->ids[n])
+        n++;
+    if (!b || (n == w->n && n == b->n_ids))
         return TG_OK;
     return tg_cli_fail(err, TG_E_USAGE,
-                       "--kl: the saved logits are of %s (found %zu rows of %zu for %zu tokens, wanted %zu of %d for %zu)",
-                       what, b->n_rows, b->n_vocab, b->n_ids, w->n - w->first, w->n_vocab, w->n);
+                       "--kl: the saved logits are of another text (found %zu tokens, wanted %zu; the first %zu are the same)",
+                       b->n_ids, w->n, n);
 }
 
 static int set_up(walk *w, tg_error *err)
@@ -237,13 +246,11 @@ static int set_up(walk *w, tg_error *err)
     enum { CONTEXT = 2048 }; /* by default, where the model was trained for that much */
     tg_model_info info;
     tg_model_get_info(w->model, &info);
-    w->n_vocab = info.n_vocab;
     w->n_ctx = info.n_ctx_train < CONTEXT ? info.n_ctx_train : CONTEXT;
     int status = w->opt->n_ctx ? tg_engine_context(&w->n_ctx, w->model, w->opt, 0, 0, err) : TG_OK;
     if (status)
         return status;
     w->stride = w->opt->stride ? w->opt->stride : (w->n_ctx + 1) / 2;
-    w->first = w->bos < 0;
     if (w->stride > w->n_ctx)
         return tg_cli_fail(err, TG_E_USAGE, "--stride: a window of %d positions cannot move by %d", w->n_ctx,
                            w->stride);
@@ -258,9 +265,7 @@ static int set_up(walk *w, tg_error *err)
     w->kl = malloc((w->n - w->first) * sizeof *w->kl);
     if (!w->window || !w->want || !w->kl)
         return tg_cli_fail_memory(err, w->n * sizeof *w->kl, "the tokens of a window");
-    if (w->base)
-        status = check_base(w, err);
-    return status ? status : tg_engine_session(&w->session, w->model, w->opt, w->n_ctx, err);
+    return tg_engine_session(&w->session, w->model, w->opt, w->n_ctx, err);
 }
 
 static int evaluate(walk *w, tg_error *err)
@@ -314,19 +319,26 @@ static int with_model(walk *w, tg_error *err)
 {
     enum { TEXT_MAX = 1 << 30 };
     tg_options plain = *w->opt;
+    tg_model_info info;
     tg_tokenizer_info tok;
     tg_prompt text;
     int32_t *ids = NULL;
+    tg_model_get_info(w->model, &info);
     tg_model_get_tokenizer(w->model, &tok);
+    w->n_vocab = info.n_vocab;
     w->bos = tok.add_bos && !w->opt->no_bos ? tok.bos : -1;
+    w->first = w->bos < 0;
     plain.no_bos = true;
-    int status = tg_engine_encode(&ids, &w->n, &text, w->model, &plain, TEXT_MAX, err);
+    int status = check_rows(w, err);
+    if (!status)
+        status = tg_engine_encode(&ids, &w->n, &text, w->model, &plain, TEXT_MAX, err);
     if (status)
         return status;
     w->ids = ids;
     w->n_bytes = text.n;
     tg_prompt_free(&text);
-    status = of_text(w, err);
+    status = check_ids(w, err);
+    status = status ? status : of_text(w, err);
     tg_free(ids);
     return status;
 }

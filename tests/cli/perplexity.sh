@@ -162,7 +162,18 @@ run perplexity -p "Once upon a time" --kl "$T/saved"
 status 2
 run perplexity "Once upon a time" --kl "$T/saved"
 status 2
-err_has 'texts of other lengths'
+err_has 'are of another text (found '
+{ cat "$T/text" && echo more; } >"$T/text.more"
+n=$("$TINYGPT" tokenize --no-bos --count -f "$T/text")
+run perplexity -f "$T/text.more" --kl "$T/saved"
+status 2
+err_has "wanted $("$TINYGPT" tokenize --no-bos --count -f "$T/text.more"); the first $n are the same)"
+# what the model alone tells is told before there is a text
+mkfifo "$T/fifo"
+timeout 60 "$TINYGPT" perplexity -f "$T/fifo" -m tests/golden/gguf/llama.f32.gguf --kl "$T/saved" >"$T/out" 2>"$T/err" </dev/null
+echo $? >"$T/rc"
+status 2
+err_has 'do not fit the model (found '
 
 # one token has no standard error
 run perplexity x
