@@ -830,7 +830,7 @@ int main(int argc, char **argv)
         fprintf(stderr, "attention-bench: %s\n", err.message);
         return 7;
     }
-    tg_blas_warm_up();
+    tg_blas_warm_up(bench.team);
     for (int k = 0; k < N_SECTIONS; k++) {
         if (any && !chosen[k])
             continue;

@@ -216,6 +216,7 @@ typedef struct tg_session_params {
  * know no windows. */
 const char *tg_attention_name(int i, const char **summary);
 
+/* Takes fewer threads than asked for where there are no more to be had, or no room for them: tg_session_info tells. */
 tg_status tg_session_create(tg_session **session, const tg_model *model,
                             const tg_session_params *params, tg_error *err);
 void tg_session_free(tg_session *session);
@@ -227,6 +228,7 @@ void tg_session_memory(const tg_model *model, const tg_session_params *params, u
 
 typedef struct tg_session_info {
     int n_threads, n_ctx, n_ctx_seq, n_batch, n_seq_max;
+    int n_threads_asked;    /* more than n_threads where the system had no more of them, or no memory for them */
     int n_block;            /* positions by which sequences take room in the cache */
     uint64_t kv_bytes, scratch_bytes;
     uint64_t n_saturated;   /* values beyond the range of a narrow cache type, clamped so far */

@@ -241,7 +241,6 @@ int tg_engine_sessions(tg_session **session, const tg_model *model, const tg_opt
 {
     tg_session_params params = tg_engine_params(opt, n_ctx);
     tg_session_info info;
-    uint64_t kv_bytes, scratch_bytes;
     params.n_seq_max = n_seq;
     params.n_ctx = n_ctx_all < CONTEXT_MAX ? n_ctx_all : CONTEXT_MAX;
     if (params.n_threads > n_cpus())
@@ -249,14 +248,13 @@ int tg_engine_sessions(tg_session **session, const tg_model *model, const tg_opt
     *session = NULL;
     int status = (int)tg_session_create(session, model, &params, err);
     if (status == TG_E_RESOURCE)
-        hint(err, "-c, -b, -t, --kv-type", opt->blas ? "" : " and --blas off", " make it less");
+        hint(err, "-c, -b, --kv-type", opt->blas ? "" : " and --blas off", " make it less");
     if (status == TG_E_IO)
         hint(err, "--blas off", "", " does without it");
     if (status)
         return status;
     tg_session_get_info(*session, &info);
-    tg_session_memory(model, &params, &kv_bytes, &scratch_bytes);
-    if (info.scratch_bytes < scratch_bytes) /* each thread has its part of it */
+    if (info.n_threads < info.n_threads_asked)
         tg_say_warning("fewer threads can be had than there should be: %d", info.n_threads);
     if (!opt->verbose)
         return TG_OK;

@@ -7,7 +7,6 @@
 #include <pthread.h>
 
 #include "base/memory.h"
-#include "kernel/team.h"
 
 /* The build for OpenMP first, wherever the system's plain name leads. */
 static const char *const libraries[] = {TG_BLAS_DIR "libopenblas.so.0", "libopenblas.so.0"};
@@ -15,13 +14,21 @@ static const char *const libraries[] = {TG_BLAS_DIR "libopenblas.so.0", "libopen
 static struct {
     __typeof__(&cblas_sgemm) sgemm;
     __typeof__(&openblas_get_corename) name;
+    void *(*take_buffer)(int where); /* what its products do first and last, though no header has it: may be NULL */
+    void (*give_buffer)(void *buffer);
+    int n_threads; /* that have their buffers */
 } blas;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 /* It takes a buffer for each thread that OpenMP has by itself, whatever the team will be, beside those of its callers. */
 size_t tg_blas_bytes(int n_threads)
 {
     const size_t library = (size_t)48 << 20, buffer = (size_t)129 << 20;
-    return library + buffer * (size_t)(tg_team_openmp_size() + n_threads);
+    pthread_mutex_lock(&lock);
+    const int n_new = n_threads > blas.n_threads ? n_threads - blas.n_threads : 0;
+    const size_t first = blas.sgemm ? 0 : library + buffer * (size_t)tg_team_openmp_size();
+    pthread_mutex_unlock(&lock);
+    return first + buffer * (size_t)n_new;
 }
 
 static tg_status check_room(tg_error *err)
@@ -34,17 +41,16 @@ static tg_status check_room(tg_error *err)
 
 tg_status tg_blas_load(tg_error *err)
 {
-    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
     void *library = NULL;
-    pthread_mutex_lock(&lock);
-    if (!blas.sgemm && check_room(err) != TG_OK) {
-        pthread_mutex_unlock(&lock);
+    if (check_room(err) != TG_OK)
         return TG_E_RESOURCE;
-    }
+    pthread_mutex_lock(&lock);
     for (size_t i = 0; !blas.sgemm && !library && i < sizeof libraries / sizeof *libraries; i++)
         library = dlopen(libraries[i], RTLD_NOW);
     if (library) {
         blas.name = (__typeof__(blas.name))dlsym(library, "openblas_get_corename");
+        blas.take_buffer = (__typeof__(blas.take_buffer))dlsym(library, "blas_memory_alloc");
+        blas.give_buffer = (__typeof__(blas.give_buffer))dlsym(library, "blas_memory_free");
         blas.sgemm = (__typeof__(blas.sgemm))dlsym(library, "cblas_sgemm");
     }
     const bool is_there = blas.sgemm && blas.name;
@@ -63,13 +69,35 @@ void tg_blas_gemm(int m, int n, int k, const float *a, size_t lda, const float *
                (blasint)ldb, add ? 1.0f : 0.0f, c, (blasint)ldc);
 }
 
-void tg_blas_warm_up(void)
+/* One after the other, and all are held until each has its own: else one could do for all that come later. */
+static void take_buffers(const tg_worker *w, void *arg)
 {
     float a[16] = {0}, b[16] = {0}, c[16];
-    tg_blas_gemm(4, 4, 4, a, 4, b, 4, false, c, 4);
+    void *buffer = NULL;
+    (void)arg;
+    for (int rank = 0; rank < w->size; rank++) {
+        if (rank == w->rank && blas.take_buffer && blas.give_buffer)
+            buffer = blas.take_buffer(0);
+        tg_barrier(w);
+    }
+    if (buffer)
+        blas.give_buffer(buffer);
+    else
+        tg_blas_gemm(4, 4, 4, a, 4, b, 4, false, c, 4);
+}
+
+void tg_blas_warm_up(tg_team *team)
+{
+    tg_team_run(team, take_buffers, NULL);
+    pthread_mutex_lock(&lock);
+    blas.n_threads = tg_team_size(team) > blas.n_threads ? tg_team_size(team) : blas.n_threads;
+    pthread_mutex_unlock(&lock);
 }
 
 const char *tg_blas_name(void)
 {
-    return tg_blas_load(NULL) == TG_OK ? blas.name() : "not found";
+    const tg_status status = tg_blas_load(NULL);
+    return status == TG_OK           ? blas.name()
+           : status == TG_E_RESOURCE ? "has no room here (ulimit -v)"
+                                     : "cannot be loaded";
 }

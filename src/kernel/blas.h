@@ -5,14 +5,14 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "base/error.h"
+#include "kernel/team.h"
 
 /* To come before all else but the name; again costs nothing. TG_E_IO when it is not there, TG_E_RESOURCE when it has no
  * room. */
 tg_status tg_blas_load(tg_error *err);
 
-/* Of address space, at most: the library, the buffers that it takes when it is loaded, and those of n threads that call
- * it together. Without them it does not return. */
+/* Of address space, at most, that it has not taken yet, in whole pages: the library, the buffers that it takes when it is
+ * loaded, and those of n threads that call it together. Without them it does not return. */
 size_t tg_blas_bytes(int n_threads);
 
 /* c[m][n] = a[m][k] * b[n][k]^T, or with `add` c += that, row-major with the given row lengths; single-threaded
@@ -20,9 +20,10 @@ size_t tg_blas_bytes(int n_threads);
 void tg_blas_gemm(int m, int n, int k, const float *a, size_t lda, const float *b, size_t ldb, bool add, float *c,
                   size_t ldc);
 
-/* OpenBLAS ends the process when it cannot get its buffers: ask for them before there is much to lose. */
-void tg_blas_warm_up(void);
+/* OpenBLAS ends the process when it cannot get its buffers: have it take those of all threads of a team before there is
+ * much to lose. */
+void tg_blas_warm_up(tg_team *team);
 
-const char *tg_blas_name(void); /* its kernels' name, or "not found" */
+const char *tg_blas_name(void); /* its kernels' name, or why there is none */
 
 #endif

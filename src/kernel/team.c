@@ -98,32 +98,55 @@ static size_t all_bytes(const tg_team *t)
     return (t->scratch_bytes + sizeof *t->share) * (size_t)t->n_threads;
 }
 
+static tg_status give_memory(tg_team *t, int n_threads, tg_error *err)
+{
+    t->n_threads = n_threads;
+    t->scratch = tg_reserve(all_bytes(t), "the threads' memory", err);
+    t->share = t->scratch ? (share *)(void *)(t->scratch + t->scratch_bytes * (size_t)n_threads) : NULL;
+    return t->scratch ? TG_OK : TG_E_RESOURCE;
+}
+
+size_t tg_team_bytes(int n_threads, size_t scratch_bytes)
+{
+    const tg_team t = {.n_threads = n_threads, .scratch_bytes = tg_round_up(scratch_bytes, 4096)};
+    pthread_attr_t usual;
+    size_t stack = 0;
+    if (pthread_attr_init(&usual) == 0) {
+        pthread_attr_getstacksize(&usual, &stack);
+        pthread_attr_destroy(&usual);
+    }
+    return all_bytes(&t) + stack * (size_t)(n_threads - 1);
+}
+
 static void nothing(const tg_worker *worker, void *arg)
 {
     (void)worker, (void)arg;
 }
 
-/* Of fewer threads, where the system starts no more of them: tg_team_size tells. */
 tg_status tg_team_create(tg_team **team, int n_threads, size_t scratch_bytes, tg_error *err)
 {
     *team = NULL;
     tg_team *t = NULL;
-    if (count_startable(&n_threads, err) != TG_OK)
-        return TG_E_RESOURCE;
     if (posix_memalign((void **)&t, 64, sizeof *t) != 0)
         return tg_fail_alloc(err, sizeof *t, "a thread team");
     memset(t, 0, sizeof *t);
-    t->n_threads = n_threads;
     t->scratch_bytes = tg_round_up(scratch_bytes, 4096);
-    t->scratch = tg_reserve(all_bytes(t), "the threads' memory", err);
-    if (!t->scratch) {
-        free(t);
-        return TG_E_RESOURCE;
+    int n_startable = n_threads;
+    tg_status status = give_memory(t, n_threads, err);
+    if (status == TG_OK) /* beside that memory */
+        status = count_startable(&n_startable, err);
+    if (status == TG_OK && n_startable < n_threads) {
+        tg_unreserve(t->scratch, all_bytes(t));
+        status = give_memory(t, n_startable, err);
     }
-    t->share = (share *)(void *)(t->scratch + t->scratch_bytes * (size_t)n_threads);
+    if (status != TG_OK) {
+        tg_unreserve(t->scratch, all_bytes(t));
+        free(t);
+        return status;
+    }
     cpu_set_t set;
     int cpus = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
-    t->patience = n_threads <= cpus ? 10000000 : 0;
+    t->patience = t->n_threads <= cpus ? 10000000 : 0;
     pthread_mutex_init(&t->lock, NULL);
     pthread_cond_init(&t->open, NULL);
     tg_team_run(t, nothing, NULL); /* starts them */

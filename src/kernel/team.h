@@ -26,7 +26,10 @@ int tg_team_default_size(void);
 /* What OpenMP would take by itself: libraries go by that. */
 int tg_team_openmp_size(void);
 
+/* Of fewer threads, where the system starts no more of them: tg_team_size tells. */
 tg_status tg_team_create(tg_team **team, int n_threads, size_t scratch_bytes, tg_error *err);
+/* What that takes of address space, the threads' stacks among it. */
+size_t tg_team_bytes(int n_threads, size_t scratch_bytes);
 void tg_team_free(tg_team *team);
 int tg_team_size(const tg_team *team);
 

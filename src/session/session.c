@@ -115,37 +115,46 @@ static bool any_float(const tg_weights *w, tg_matmul_mode mode)
     return false;
 }
 
-/* OpenBLAS asks for a buffer a thread until it gets one, and without room for ever: for how many threads is there room
- * beside the cache? It is held until all the rest has found its own. */
-static tg_status hold_room_for_blas(tg_session *s, void **room, size_t *n_bytes, tg_error *err)
+/* Is there room for the cache when full, scratch memory, the threads and OpenBLAS? That one asks for a buffer a thread
+ * until it gets one, and without room for ever: its part is held until all the rest has found its own. */
+static tg_status find_room(const tg_session *s, void **blas, size_t *blas_bytes, tg_error *err)
 {
-    int *n = &s->params.n_threads;
-    s->uses_blas = !s->params.no_blas && any_float(s->w, (tg_matmul_mode){.precise = s->params.precise});
-    if (!s->uses_blas)
-        return TG_OK;
-    for (;; --*n) {
-        *n_bytes = tg_blas_bytes(*n);
-        *room = tg_reserve(*n_bytes, "OpenBLAS and its buffers", err);
-        if (*room || *n == 1)
-            return *room ? TG_OK : TG_E_RESOURCE;
-    }
+    const tg_session_params *p = &s->params;
+    uint64_t kv_bytes, scratch_bytes;
+    tg_session_needs(s->w, p, &kv_bytes, &scratch_bytes);
+    tg_status status = tg_limit_check(kv_bytes + scratch_bytes, "the cache when full and scratch memory", err);
+    if (status != TG_OK)
+        return status;
+    *blas_bytes = s->uses_blas ? tg_blas_bytes(p->n_threads) : 0;
+    const size_t all = *blas_bytes + kv_bytes + scratch_bytes + tg_team_bytes(p->n_threads, 0);
+    char *room = tg_reserve(all, s->uses_blas ? "OpenBLAS and its buffers, the cache, threads and scratch memory"
+                                              : "the cache, threads and scratch memory", err);
+    if (!room)
+        return TG_E_RESOURCE;
+    tg_unreserve(room + *blas_bytes, all - *blas_bytes);
+    *blas = *blas_bytes ? room : NULL;
+    return TG_OK;
 }
 
-static tg_status give_room_to_blas(void **room, size_t n_bytes, tg_error *err)
+/* The same with as many threads as there is room for. */
+static tg_status find_threads(tg_session *s, void **blas, size_t *blas_bytes, tg_error *err)
+{
+    tg_status status;
+    s->n_threads_asked = s->params.n_threads;
+    s->uses_blas = !s->params.no_blas && any_float(s->w, (tg_matmul_mode){.precise = s->params.precise});
+    while ((status = find_room(s, blas, blas_bytes, err)) == TG_E_RESOURCE && s->params.n_threads > 1)
+        s->params.n_threads--;
+    return status;
+}
+
+static tg_status give_room_to_blas(const tg_session *s, void **room, size_t n_bytes, tg_error *err)
 {
     tg_unreserve(*room, n_bytes);
     *room = NULL;
     tg_status status = tg_blas_load(err);
     if (status == TG_OK)
-        tg_blas_warm_up();
+        tg_blas_warm_up(s->team);
     return status;
-}
-
-static tg_status check_memory(const tg_weights *w, const tg_session_params *params, tg_error *err)
-{
-    uint64_t kv_bytes, scratch_bytes;
-    tg_session_needs(w, params, &kv_bytes, &scratch_bytes);
-    return tg_limit_check(kv_bytes + scratch_bytes, "the cache when full and scratch memory", err);
 }
 
 tg_status tg_session_make(tg_session **session, const tg_weights *w, const tg_session_params *params,
@@ -163,12 +172,10 @@ tg_status tg_session_make(tg_session **session, const tg_weights *w, const tg_se
     if (status == TG_OK)
         status = check_attention(&s->params, w, err);
     if (status == TG_OK)
-        status = check_memory(w, params, err);
+        status = find_threads(s, &room, &room_bytes, err);
     if (status == TG_OK)
         status = tg_kv_create(&s->kv, &w->config, s->params.n_ctx, s->params.n_seq_max,
                               tg_session_kv_type(s->params.type_k), tg_session_kv_type(s->params.type_v), err);
-    if (status == TG_OK)
-        status = hold_room_for_blas(s, &room, &room_bytes, err);
     if (status != TG_OK)
         goto fail;
     /* Rotation may depend on what was asked for, and not on what a block has more. */
@@ -185,7 +192,7 @@ tg_status tg_session_make(tg_session **session, const tg_weights *w, const tg_se
     if (!s->arena)
         status = TG_E_RESOURCE;
     else if (s->uses_blas)
-        status = give_room_to_blas(&room, room_bytes, err);
+        status = give_room_to_blas(s, &room, room_bytes, err);
     if (status != TG_OK)
         goto fail;
     lay_out(s, s->arena);
@@ -235,6 +242,7 @@ void tg_session_get_info(const tg_session *s, tg_session_info *info)
 {
     *info = (tg_session_info){
         .n_threads = s->params.n_threads,
+        .n_threads_asked = s->n_threads_asked,
         .n_ctx = s->params.n_ctx,
         .n_ctx_seq = s->params.n_ctx_seq,
         .n_batch = s->params.n_batch,

@@ -8,6 +8,7 @@
 struct tg_session {
     const tg_weights *w;
     tg_session_params params; /* defaults filled in, and the threads that are there */
+    int n_threads_asked;      /* that there should be */
     tg_kv kv;
     tg_team *team;
     tg_forward forward;
