@@ -171,7 +171,8 @@ static int put_models(tg_output *out, bool json, tg_error *err)
         if (json)
             put_models_json(out, models, rows, n);
         else if (n == 0)
-            tg_say_note("no models on this machine yet: tinygpt pull NAME fetches one (--catalog tells names)");
+            tg_say_note("no models on this machine yet%s",
+                        tg_can_fetch() ? ": tinygpt pull NAME fetches one (--catalog tells names)" : "");
         else
             put_table(out, &(table){.rows = rows, .n = n + 1, .used = USED});
     }

@@ -28,14 +28,17 @@ static int fail_known(const char *name, tg_error *err)
 {
     tg_catalog_entry entry;
     tg_text_quoted q;
-    char size[TG_TEXT_BYTES];
+    char size[TG_TEXT_BYTES], way[160] = "";
     for (size_t i = 0; tg_catalog_get(i, &entry); i++)
-        if (!strcmp(entry.name, name))
-            return tg_cli_fail(err, TG_E_IO, "%s is not on this machine: tinygpt pull %s fetches it (%s, %s)", name,
-                               name, tg_text_bytes(size, entry.size), entry.license);
+        if (!strcmp(entry.name, name)) {
+            if (tg_can_fetch())
+                snprintf(way, sizeof way, ": tinygpt pull %s fetches it (%s, %s)", name, tg_text_bytes(size, entry.size),
+                         entry.license);
+            return tg_cli_fail(err, TG_E_IO, "%s is not on this machine%s", name, way);
+        }
     if (!strncmp(name, "https://", 8) || !strncmp(name, "http://", 7))
-        return tg_cli_fail(err, TG_E_IO, "%s is not on this machine: fetch it first, with tinygpt pull",
-                           tg_text_quote_name(&q, name));
+        return tg_cli_fail(err, TG_E_IO, "%s is not on this machine%s", tg_text_quote_name(&q, name),
+                           tg_can_fetch() ? ": fetch it first, with tinygpt pull" : "");
     return TG_OK;
 }
 
@@ -89,16 +92,16 @@ static int check_missing(const char *name, tg_error *err)
 {
     tg_text_quoted q, near;
     int status = fail_known(name, err);
-    char *nearest = status ? NULL : tg_locate_nearest(name, true);
+    char *nearest = status ? NULL : tg_locate_nearest(name, tg_can_fetch());
     if (nearest)
         status = tg_cli_fail(err, TG_E_IO, "no file and no model '%s' (did you mean %s?)", tg_text_quote_name(&q, name),
                              tg_text_quote(&near, nearest));
-    else if (!status && is_like_repo(name))
+    else if (!status && is_like_repo(name) && tg_can_fetch())
         status = tg_cli_fail(err, TG_E_IO, "no file and no model '%s' (hf:%s would be pulled)", tg_text_quote(&q, name),
                              q.text);
     else if (!status && !strpbrk(name, "/."))
-        status = tg_cli_fail(err, TG_E_IO, "no file and no model '%s' (tinygpt list tells those that are here, "
-                             "and with --catalog those that pull knows)", tg_text_quote(&q, name));
+        status = tg_cli_fail(err, TG_E_IO, "no file and no model '%s' (tinygpt list tells those that are here%s)",
+                             tg_text_quote(&q, name), tg_can_fetch() ? ", and with --catalog those that pull knows" : "");
     free(nearest);
     return status;
 }

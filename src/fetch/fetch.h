@@ -68,6 +68,9 @@ typedef struct tg_pull_result {
     size_t n_files;
 } tg_pull_result;
 
+/* false in a build without libcurl: tg_pull finds there what is here, and says why the rest is not fetched. */
+bool tg_can_fetch(void);
+
 /* Fetches what is missing. The command line's statuses; *result is for tg_pull_result_free in any case. */
 tg_status tg_pull(const tg_pull_params *params, tg_pull_result *result, tg_error *err);
 void tg_pull_result_free(tg_pull_result *result);

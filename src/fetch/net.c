@@ -36,6 +36,11 @@ static tg_status set_token(tg_net *net, const char *token, tg_error *err)
     return TG_OK;
 }
 
+bool tg_can_fetch(void)
+{
+    return true;
+}
+
 tg_status tg_net_create(tg_net **out, const tg_net_params *params, tg_error *err)
 {
     *out = NULL;

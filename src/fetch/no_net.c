@@ -1,8 +1,13 @@
 /* no_net.c - what stands in for net*.c and digest.c in a build without libcurl (make WITH_CURL=0): what lies on
  * this machine can be found, listed and removed; nothing can be fetched. */
+#include "base/error.h"
+#include "fetch/fetch.h"
 #include "fetch/net.h"
 
-#include "base/error.h"
+bool tg_can_fetch(void)
+{
+    return false;
+}
 
 static tg_status refuse(tg_error *err)
 {

@@ -162,4 +162,13 @@ err 'tinygpt: error: this tinygpt was built without libcurl (make WITH_CURL=0): 
 run tokenize x -m hf:owner/other
 status 2
 one_error
+# and nothing speaks of what it cannot do
+for name in smollm2 https://host/m.gguf owner/other no-such-model smolm2; do
+    run tokenize x -m "$name"
+    one_error
+    ok "$name: no word of pull" [ -z "$(grep -e pull -e 'did you mean' "$T/err")" ]
+done
+HF_HOME=$T/nowhere run list
+status 0
+err 'tinygpt: no models on this machine yet'
 finish
