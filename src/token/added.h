@@ -21,18 +21,26 @@ typedef struct tg_added_token {
         normalized; /* is looked for after normalisation, and in the pieces that the others leave */
 } tg_added_token;
 
-/* Tokens ordered by their bytes; the texts are the set's own. */
+enum { TG_MAX_ADDED_BYTES = 16 << 20 }; /* of all tokens of a set: 16 bytes of memory for each */
+
+/* Tokens ordered by their bytes from the end; the texts are the set's own. */
 typedef struct tg_added_set {
     tg_added_token *tokens;
-    size_t n, room;
-    size_t first[257]; /* tokens that begin with byte b: first[b] up to first[b + 1] */
+    size_t n, room, longest;
+    struct tg_added_state *states; /* see added.c */
+    size_t n_states, states_room;
+    bool begins[256];   /* does a token begin with this byte? */
+    uint32_t root[256]; /* the state that a byte leads to from the first one */
 } tg_added_set;
 
 /* Copies the token. The text is not empty. */
 tg_status tg_added_add(tg_added_set *set, const tg_added_token *token, tg_error *err);
-/* Orders the set, once all tokens are in; false if two have the same text, which *twice then is. */
-bool tg_added_finish(tg_added_set *set, const tg_added_token **twice);
+/* Makes the set ready, once all tokens are in. TG_E_MODEL if two have the same text, or all too many bytes; `file` is for
+ * the message. */
+tg_status tg_added_finish(tg_added_set *set, const char *file, tg_error *err);
 void tg_added_deinit(tg_added_set *set);
+
+enum { TG_ADDED_AHEAD = 512 };
 
 /* Walks a text. Start with {.set, .text, .n, .special}, zero elsewhere. */
 typedef struct tg_added_walk {
@@ -45,6 +53,8 @@ typedef struct tg_added_walk {
     size_t search; /* matching goes on here */
     size_t done;   /* text up to here is dealt with */
     bool ended;
+    size_t seen, seen_to; /* for text[seen .. seen_to): */
+    int32_t found[TG_ADDED_AHEAD]; /* the longest token that begins there, or -1 */
 } tg_added_walk;
 
 /* The next stretch of plain text, which may be empty, and the id of the added token after it, or -1

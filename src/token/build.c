@@ -224,7 +224,6 @@ static tg_status finish_text(tg_tokenizer *t, tg_error *err)
 
 tg_status tg_build_finish(tg_tokenizer *t, tg_error *err)
 {
-    tg_quoted q;
     bool text = t->vocab.alphabet == TG_ALPHABET_TEXT;
     tg_status status = tg_build_check_tokens(t, err);
     if (status == TG_OK)
@@ -233,10 +232,11 @@ tg_status tg_build_finish(tg_tokenizer *t, tg_error *err)
         return status;
     if (t->n_merges == 0 && !t->bpe.token_ranks)
         return tg_fail(err, TG_E_MODEL, t->file, "a BPE vocabulary without merges");
-    const tg_added_token *twice;
-    if (!tg_added_finish(&t->raw, &twice) || !tg_added_finish(&t->normalized, &twice))
-        return tg_fail(err, TG_E_MODEL, t->file, "added token '%s' is there twice",
-                       tg_quote(&q, twice->text, twice->n_bytes));
+    status = tg_added_finish(&t->raw, t->file, err);
+    if (status == TG_OK)
+        status = tg_added_finish(&t->normalized, t->file, err);
+    if (status != TG_OK)
+        return status;
     if (t->ignore_merges)
         t->bpe.whole = &t->vocab;
     else if (!text)

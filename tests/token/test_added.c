@@ -5,6 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <cmocka.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -20,8 +21,7 @@ static void add(tg_added_set *set, tg_added_token token)
 
 static void finish(tg_added_set *set)
 {
-    const tg_added_token *twice;
-    assert_true(tg_added_finish(set, &twice));
+    assert_int_equal(tg_added_finish(set, NULL, NULL), TG_OK);
 }
 
 /* Writes the walk as text: stretches as they are, ids in brackets. */
@@ -113,13 +113,12 @@ static void the_same_text_twice(void **state)
 {
     (void)state;
     tg_added_set set = {0};
-    const tg_added_token *twice = NULL;
+    tg_error err;
     add(&set, (tg_added_token){.text = "b", .id = 1});
     add(&set, (tg_added_token){.text = "a", .id = 2});
     add(&set, (tg_added_token){.text = "b", .id = 3});
-    assert_false(tg_added_finish(&set, &twice));
-    assert_int_equal(twice->n_bytes, 1);
-    assert_memory_equal(twice->text, "b", 1);
+    assert_int_equal(tg_added_finish(&set, "file", &err), TG_E_MODEL);
+    assert_string_equal(err.message, "file: added token 'b' is there twice");
     tg_added_deinit(&set);
 }
 
@@ -196,12 +195,67 @@ static void long_text(void **state)
     free(spaces);
 }
 
+/* Texts that nearly spell long tokens, again and again, and long tokens that others stand in. */
+static void long_tokens(void **state)
+{
+    enum { N = 4 << 20, LONG = 4000 };
+    static char text[N], tokens[4][LONG + 2];
+    (void)state;
+    for (int round = 0; round < 4; round++) {
+        tg_added_set set = {0};
+        memset(text, 'a', N);
+        for (int i = 0; i < 4; i++) {
+            memset(tokens[i], i < 3 ? 'a' : 'b', LONG);
+            tokens[i][LONG] = (char)('b' + i);
+            tokens[i][round & 2 && i > 0 ? LONG / (1 << i) : LONG + 1] = 0;
+            if (round & 1)
+                tokens[i][0] = 'c';
+            add(&set, (tg_added_token){.text = tokens[i], .id = i});
+        }
+        finish(&set);
+        tg_added_walk walk = {.set = &set, .text = (const uint8_t *)text, .n = N};
+        size_t from, to, n = 0;
+        int32_t id;
+        double start = clock_seconds();
+        while (tg_added_next(&walk, &from, &to, &id))
+            n++;
+        assert_true(clock_seconds() - start < 5);
+        assert_int_equal(n, round == 2 ? N / (LONG / 2) + 1 + (N % (LONG / 2) >= LONG / 4) : 1);
+        tg_added_deinit(&set);
+    }
+}
+
+/* Limits: of all bytes together, and what no test of a model comes near to. */
+static void very_many_bytes(void **state)
+{
+    enum { EACH = 4096, MOST = TG_MAX_ADDED_BYTES / EACH };
+    static char text[EACH + 1];
+    (void)state;
+    for (int more = 0; more < 2; more++) {
+        tg_added_set set = {0};
+        tg_error err;
+        memset(text, 'a', EACH);
+        for (int i = 0; i < MOST; i++) {
+            snprintf(text, sizeof text, "%4d", i);
+            text[4] = 'a';
+            add(&set, (tg_added_token){.text = text, .id = i});
+        }
+        if (more)
+            add(&set, (tg_added_token){.text = "x", .id = MOST});
+        assert_int_equal(tg_added_finish(&set, "file", &err), more ? TG_E_MODEL : TG_OK);
+        if (more)
+            assert_string_equal(err.message, "file: added tokens are too long together (found 16777217 bytes, allowed 16777216)");
+        tg_added_deinit(&set);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(leftmost_longest),      cmocka_unit_test(special_tokens),
         cmocka_unit_test(strips_and_words),      cmocka_unit_test(the_same_text_twice),
         cmocka_unit_test(equals_the_definition), cmocka_unit_test(long_text),
+        cmocka_unit_test(long_tokens),           cmocka_unit_test(very_many_bytes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
