@@ -259,9 +259,14 @@ bool tg_added_next(tg_added_walk *w, size_t *from, size_t *to, int32_t *id)
         if (token->lstrip)
             while (start > w->done && class_before(w->text, start, &at) & TG_CLASS_SPACE)
                 start = at;
-        if (token->rstrip)
+        if (token->rstrip) {
+            stop = stop < w->spaces ? w->spaces : stop; /* within what another took along */
             while (stop < w->n && class_after(w->text, w->n, stop, &at) & TG_CLASS_SPACE)
                 stop = at;
+            w->spaces = stop;
+        }
+        if (token->lstrip && stop <= w->done)
+            continue; /* all of it was taken along */
         *from = w->done;
         *to = start > w->done ? start : w->done;
         *id = token->id;

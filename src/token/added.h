@@ -52,6 +52,7 @@ typedef struct tg_added_walk {
     const char *template; /* nor do tokens that it writes, special or not, where a byte is 1 */
     size_t search; /* matching goes on here */
     size_t done;   /* text up to here is dealt with */
+    size_t spaces; /* and up to here white space is known, from the end of a token on */
     bool ended;
     size_t seen, seen_to; /* for text[seen .. seen_to): */
     int32_t found[TG_ADDED_AHEAD]; /* the longest token that begins there, or -1 */

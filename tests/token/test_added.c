@@ -195,6 +195,56 @@ static void long_text(void **state)
     free(spaces);
 }
 
+/* Tokens that take white space along, and are white space: what another took along is theirs as well unless they take it
+ * from the left, as in the reference (which aborts where there is less than nothing left). */
+static void white_space(void **state)
+{
+    static const struct {
+        tg_added_token first, second;
+        const char *text, *wanted;
+    } cases[] = {
+        {{.text = " ", .rstrip = true}, {.text = "x"}, "a   b", "a[1][1][1]b"},
+        {{.text = " ", .rstrip = true, .lstrip = true}, {.text = "x"}, "a   b   ", "a[1]b[1]"},
+        {{.text = " ", .rstrip = true, .lstrip = true}, {.text = "\n"}, "a  \n b \nc", "a[1][2][1]b[1][2]c"},
+        {{.text = "x", .rstrip = true}, {.text = " "}, "x \n b", "[1][2]\n[2]b"},
+        {{.text = "x", .rstrip = true}, {.text = " ", .lstrip = true}, "x   b ", "[1]b[2]"},
+        {{.text = "x", .rstrip = true}, {.text = "\n", .lstrip = true}, "x \n b\n", "[1]b[2]"},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        tg_added_set set = {0};
+        tg_added_token first = cases[i].first, second = cases[i].second;
+        first.id = 1;
+        second.id = 2;
+        add(&set, first);
+        add(&set, second);
+        finish(&set);
+        expect(&set, cases[i].text, true, cases[i].wanted);
+        tg_added_deinit(&set);
+    }
+}
+
+/* Each would look to its end anew. */
+static void much_white_space(void **state)
+{
+    enum { N = 1 << 20 };
+    static char text[N];
+    (void)state;
+    tg_added_set set = {0};
+    add(&set, (tg_added_token){.text = " ", .id = 1, .rstrip = true});
+    finish(&set);
+    memset(text, ' ', N);
+    tg_added_walk walk = {.set = &set, .text = (const uint8_t *)text, .n = N};
+    size_t from, to, n = 0;
+    int32_t id;
+    double start = clock_seconds();
+    while (tg_added_next(&walk, &from, &to, &id))
+        n += id == 1;
+    assert_int_equal(n, N);
+    assert_true(clock_seconds() - start < 5);
+    tg_added_deinit(&set);
+}
+
 /* Texts that nearly spell long tokens, again and again, and long tokens that others stand in. */
 static void long_tokens(void **state)
 {
@@ -255,6 +305,7 @@ int main(void)
         cmocka_unit_test(leftmost_longest),      cmocka_unit_test(special_tokens),
         cmocka_unit_test(strips_and_words),      cmocka_unit_test(the_same_text_twice),
         cmocka_unit_test(equals_the_definition), cmocka_unit_test(long_text),
+        cmocka_unit_test(white_space),           cmocka_unit_test(much_white_space),
         cmocka_unit_test(long_tokens),           cmocka_unit_test(very_many_bytes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
