@@ -10,7 +10,7 @@
 #include "fetch/net_request.h"
 
 enum { POLL_MS = 100, PROGRESS_BYTES = 1 << 20 };
-static const double FIRST_DELAY = 1; /* seconds; doubled from attempt to attempt */
+static const double FIRST_DELAY = 1, NO_NAME_DELAY = 1.0 / 32; /* seconds; doubled from attempt to attempt */
 
 double tg_net_now(void)
 {
@@ -130,10 +130,11 @@ static bool again(tg_net *net, tg_job *job)
             tg_fail(&r->err, r->err.status, NULL, "%s (%d attempts)", what, TG_RETRIES + 1);
             return false;
         }
-        delay = FIRST_DELAY * net->pace * (double)(1 << (job->failures - 1)) * between_half_and_one();
+        delay = (r->no_name ? NO_NAME_DELAY : FIRST_DELAY) * net->pace * (double)(1 << (job->failures - 1)) * between_half_and_one();
         delay = asked > delay ? asked : delay;
     }
-    say(net, job, "trying again in", delay);
+    if (!r->no_name)
+        say(net, job, "trying again in", delay);
     job->due = tg_net_now() + delay;
     job->state = TG_JOB_WAITING;
     if (job->file)

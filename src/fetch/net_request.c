@@ -77,6 +77,7 @@ static bool headers_end(tg_http *r)
     tg_quoted q;
     if (r->headers->http < 200)
         return true;
+    r->net->reached = true;
     note_reply(r);
     if (!wanted(r))
         return true;
@@ -188,7 +189,7 @@ static bool set_options(tg_http *r)
 static bool begin_hop(tg_http *r)
 {
     tg_headers_begin(r->headers, time(NULL));
-    r->begun = r->dropped = false;
+    r->begun = r->dropped = r->no_name = false;
     r->n_dropped = 0;
     r->message[0] = '\0';
     r->hub = tg_url_same_origin(r->at, r->net->endpoint);
@@ -330,6 +331,17 @@ static const struct {
     {CURLE_OUT_OF_MEMORY, TG_VERDICT_FAIL, false, "a header line is far too long, or memory ran out"},
 };
 
+/* libcurl does not say whether there is no such name or no answer from the resolver (EAI_NONAME, EAI_AGAIN). But what is
+ * said at once, before anything was reached, is a wrong name or no network: waiting changes neither. */
+static bool lacks_name(const tg_http *r, CURLcode code)
+{
+    enum { AT_ONCE_US = 2000000 };
+    curl_off_t took = 0;
+    curl_easy_getinfo(r->easy, CURLINFO_TOTAL_TIME_T, &took);
+    return (code == CURLE_COULDNT_RESOLVE_HOST || code == CURLE_COULDNT_RESOLVE_PROXY) && !r->net->reached &&
+           took < AT_ONCE_US;
+}
+
 static void transport_failure(tg_http *r, CURLcode code)
 {
     const char *message = r->message[0] ? r->message : curl_easy_strerror(code);
@@ -342,6 +354,7 @@ static void transport_failure(tg_http *r, CURLcode code)
             message = failures[i].what ? failures[i].what : message;
             r->reply.down = failures[i].down;
         }
+    r->no_name = lacks_name(r, code);
     curl_easy_getinfo(r->easy, CURLINFO_HTTP_CONNECTCODE, &connect_code);
     bool refused = connect_code >= 400 && connect_code < 500;
     bool proxy = connect_code >= 300 || code == CURLE_COULDNT_RESOLVE_PROXY || code == CURLE_PROXY ||

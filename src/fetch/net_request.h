@@ -23,6 +23,7 @@ struct tg_net {
     size_t n_files;
     double told_at;
     bool stopped;
+    bool reached; /* by some request: there has been an answer */
 };
 
 double tg_net_now(void); /* seconds of a clock that only goes forward */
@@ -60,6 +61,7 @@ typedef struct tg_http {
     bool hub;      /* this hop is the hub's; */
     bool hub_seen; /* or one before was */
     bool begun, dropped;
+    bool no_name; /* the last failure: the resolver knew no address, at once */
     size_t n_dropped; /* bytes of a body that nobody wants */
     char message[CURL_ERROR_SIZE];
 } tg_http;

@@ -1,8 +1,9 @@
 """D01 to D14: redirects and the token, what the hub refuses, connections."""
 import email.utils
+import socket
 import time
 
-from fault_kit import API, BIG, CDN, FILE, JSON, N, REPO, RESOLVE, SMALL, free_port, half, hub
+from fault_kit import API, BIG, CDN, FILE, JSON, N, PATIENT, REPO, RESOLVE, SMALL, free_port, half, hub
 from hub_faults import answer, body, cut, error, header, instead, raw, redirect
 from hub_server import git_blob, sha256
 from pull_case import PASSWORD, SLOW, TOKEN, check, test
@@ -225,6 +226,17 @@ def d13(new):
         c = hub(new)
         c.env["HF_ENDPOINT"] = endpoint
         c.bad(c.pull(FILE), 5)
+    c = hub(new)
+    c.env["HF_ENDPOINT"] = endpoint
+    began = time.monotonic()
+    try:
+        socket.getaddrinfo("no-such-host.invalid", 80)
+    except OSError:
+        pass
+    at_once = time.monotonic() - began < 0.1  # which it is unless the resolver cannot be reached
+    run = c.pull(FILE, env=PATIENT)
+    c.bad(run, 5, "(6 attempts)")
+    check(not at_once or (run.seconds < 5 * SLOW and run.err.count("\n") == 1), f"{run}: {run.seconds} s, {run.err}")
     c = hub(new)
     c.env["HF_ENDPOINT"] = c.url["hub"].replace("http:", "https:")  # a server that knows no TLS
     c.bad(c.pull(FILE), 5)
