@@ -306,15 +306,12 @@ BY_ROWS(values_f16, value_block, TG_F16, part);
 BY_ROWS(values_bf16, value_block, TG_BF16, part);
 BY_ROWS(values_dot, value_block, DOT, part);
 
-static const by_rows values_by_form[N_FORMS] = {
-    [TG_F32] = values_f32, [TG_F16] = values_f16, [TG_BF16] = values_bf16, [DOT] = values_dot};
-
-static void round_rows(const part *t)
+static void round_rows(const part *t, int b)
 {
     for (int r = t->r0; r < t->end; r++) {
         uint16_t *p = t->c->p_bf16 + (size_t)(r - t->r0) * TG_KV_CHUNK;
-        for (int g = t->from / 16; g * 16 < t->to; g++)
-            vf_store_bf16(p + g * 16, vf_load(scores_of(t, r) + g * 16));
+        for (int i = b * TG_KV_BLOCK; i < (b + 1) * TG_KV_BLOCK; i += 16)
+            vf_store_bf16(p + i, vf_load(scores_of(t, r) + i));
     }
 }
 
@@ -429,20 +426,45 @@ VEC void value_chunk_q8(int r, const int R, const part *t, int b, const int form
 BY_ROWS(values_q8_0, value_chunk_q8, TG_Q8_0, part);
 BY_ROWS(values_q4, value_chunk_q8, TG_Q4, part);
 
-static void values(const part *t)
+static const by_rows values_by_form[N_FORMS] = {[TG_F32] = values_f32, [TG_F16] = values_f16,
+                                                [TG_BF16] = values_bf16, [TG_Q8_0] = values_q8_0,
+                                                [TG_Q4] = values_q4, [DOT] = values_dot};
+
+/* ---- 2. weights, 3. values ----------------------------------------------------------------------- */
+
+/* The weights of block b in place of its scores; `sum` of each row gets them by lanes. */
+static void weigh(const part *t, int b, float sum[TG_ATTN_SUB][16])
 {
     const tg_chunk *c = t->c;
-    if (c->type_v == TG_Q8_0 || c->type_v == TG_Q4) {
-        by_rows fn = c->type_v == TG_Q8_0 ? values_q8_0 : values_q4;
-        fix_rows(t);
-        for (int r = t->r0, step = row_step(c); r < t->end; r += step)
-            fn[lower(step, t->end - r)](r, t, 0);
-        return;
+    for (int r = t->r0; r < t->end; r++) {
+        int lo = higher(c->lo[r], b * TG_KV_BLOCK), hi = lower(c->hi[r], (b + 1) * TG_KV_BLOCK);
+        if (lo < hi)
+            row_exps_onto(scores_of(t, r), lo, hi, o_of(t, r)[c->v_dim], sum[r - t->r0]);
     }
-    int form = form_of(c, c->type_v);
-    if (form == DOT)
-        round_rows(t);
-    for_blocks(t, values_by_form[form]);
+}
+
+/* l and O of each row. The weights of a block are computed right before its values are read: nothing is fetched
+ * meanwhile, and memory must not wait for long. */
+static void weigh_values(const part *t)
+{
+    const tg_chunk *c = t->c;
+    const int step = row_step(c), form = form_of(c, c->type_v);
+    const bool codes = form == TG_Q8_0 || form == TG_Q4;
+    float sum[TG_ATTN_SUB][16];
+    memset(sum, 0, (size_t)(t->end - t->r0) * sizeof *sum);
+    for (int b = t->from / TG_KV_BLOCK; b * TG_KV_BLOCK < t->to; b++) {
+        weigh(t, b, sum);
+        if (form == DOT)
+            round_rows(t, b);
+        for (int r = t->r0; r < t->end && !codes; r += step)
+            values_by_form[form][lower(step, t->end - r)](r, t, b);
+    }
+    if (codes)
+        fix_rows(t);
+    for (int r = t->r0; r < t->end && codes; r += step)
+        values_by_form[form][lower(step, t->end - r)](r, t, 0); /* of the whole chunk */
+    for (int r = t->r0; r < t->end; r++)
+        o_of(t, r)[c->v_dim + 1] = vf_sum(vf_load(sum[r - t->r0]));
 }
 
 /* ---- 4. merge ------------------------------------------------------------------------------------ */
@@ -532,13 +554,10 @@ static void absorb_part(const tg_chunk *c, int r0, int end, float *states)
         memset(c->states, 0, (size_t)(end - r0) * size * sizeof *states);
 
     for_blocks(&t, scores_by_form[form_of(c, c->type_k)]);
-    for (int r = r0; r < end; r++) /* two loops: no row waits for its own maximum */
+    for (int r = r0; r < end; r++)
         o_of(&t, r)[c->v_dim] =
             c->lo[r] < c->hi[r] ? row_max(scores_of(&t, r), c->lo[r], c->hi[r], c->soft_cap) : -INFINITY;
-    for (int r = r0; r < end; r++)
-        if (c->lo[r] < c->hi[r])
-            o_of(&t, r)[c->v_dim + 1] = row_exps(scores_of(&t, r), c->lo[r], c->hi[r], o_of(&t, r)[c->v_dim]);
-    values(&t);
+    weigh_values(&t);
     for (int r = r0; r < end && !first; r++)
         merge(states + (size_t)(r - r0) * size, o_of(&t, r), c->v_dim);
 }

@@ -235,17 +235,25 @@ static __attribute__((noinline)) float row_max(float *s, int lo, int hi, float c
     return vf_hmax(most);
 }
 
-/* p = e^(s - m) in place for all groups that hold keys; returns their sum, in 16 lanes with a fixed tree. */
-static __attribute__((noinline)) float row_exps(float *s, int lo, int hi, float m)
+/* p = e^(s - m) in place for all groups of lo .. hi - 1 that hold keys; they are added to `sum`, 16 lanes. */
+static __attribute__((noinline)) void row_exps_onto(float *s, int lo, int hi, float m, float *sum)
 {
     /* Nothing above -inf: every p is 0 (or NaN, which must show), and so is the sum. */
-    vf shift = vf_set1(m == -INFINITY ? 0.0f : m), sum = vf_zero();
+    vf shift = vf_set1(m == -INFINITY ? 0.0f : m), all = vf_load(sum);
     for (int i = lo / 16 * 16; i < hi; i += 16) {
         vf p = vf_weight(vf_sub(vf_load(s + i), shift));
-        sum = vf_add(sum, p);
+        all = vf_add(all, p);
         vf_store(s + i, p);
     }
-    return vf_sum(sum);
+    vf_store(sum, all);
+}
+
+/* The same, and the sum of the row, by a fixed tree. */
+static inline float row_exps(float *s, int lo, int hi, float m)
+{
+    float sum[16] = {0};
+    row_exps_onto(s, lo, hi, m, sum);
+    return vf_sum(vf_load(sum));
 }
 
 static inline int lower(int a, int b)
