@@ -3,7 +3,7 @@
  *     attention-bench [-t THREADS] [-r RUNS] [--csv FILE] [SECTION ...]
  *
  * Every section times its cases in turn, run by run, and takes medians; ratios are medians of the ratios
- * of neighbouring runs. It fills its own caches and rows. The table of claims comes last, on stdout; the
+ * of neighbouring runs. It fills a session's cache, and its own rows. The table of claims comes last, on stdout; the
  * figures of each case go to the CSV file, from which tools/plot.py draws. */
 #include <cblas.h>
 
@@ -15,6 +15,7 @@
 #include "kernel/isa.h"
 #include "kernel/softmax.h"
 #include "kernel/vector.h"
+#include "session/kv.h"
 
 static struct {
     int n_threads, runs;
@@ -63,9 +64,7 @@ typedef struct problem {
     tg_attn a;
     const tg_attn_strategy *strategy;
     int n_keys, n_layer;
-    size_t k_layer, v_layer; /* bytes of a layer */
-    tg_kv_seq seq;
-    int32_t *block;
+    tg_kv cache;
     tg_attn_row *row;
     float *q;
 } problem;
@@ -79,11 +78,16 @@ static const float *random_row(int i)
     return table + (size_t)((unsigned)i * 2654435761u % ROWS) * DIM;
 }
 
-static void fill(problem *p, int layer)
+static tg_kv_view layer_of(const problem *p, int layer)
 {
     tg_kv_view view = p->a.kv;
-    view.k += (size_t)layer * p->k_layer;
-    view.v += (size_t)layer * p->v_layer;
+    view.data += (size_t)layer * p->cache.layers.stride;
+    return view;
+}
+
+static void fill(const problem *p, int layer)
+{
+    const tg_kv_view view = layer_of(p, layer);
     for (int i = 0; i < p->n_keys; i++)
         for (int h = 0; h < view.n_head_kv; h++)
             tg_kv_table()->put(&view, i / TG_KV_BLOCK, i % TG_KV_BLOCK, h, random_row(i * 31 + h + layer),
@@ -95,22 +99,18 @@ static problem problem_make(int n, int n_keys, int n_head, int n_head_kv, int n_
                             bool causal)
 {
     problem p = {.strategy = &tg_attn_strategies[0], .n_keys = n_keys, .n_layer = n_layer};
-    size_t blocks = (size_t)(n_keys + TG_KV_BLOCK - 1) / TG_KV_BLOCK;
-    tg_kv_view *kv = &p.a.kv;
-    *kv = (tg_kv_view){.type_k = type, .type_v = type, .head_dim = DIM, .v_dim = DIM, .n_head_kv = n_head_kv,
-                       .k_block_stride = tg_kv_k_block_bytes(type, DIM),
-                       .v_block_stride = tg_kv_v_block_bytes(type, DIM)};
-    kv->k_head_stride = blocks * kv->k_block_stride;
-    kv->v_head_stride = blocks * kv->v_block_stride;
-    p.k_layer = (size_t)n_head_kv * kv->k_head_stride;
-    p.v_layer = (size_t)n_head_kv * kv->v_head_stride;
-    kv->k = memory((size_t)n_layer * p.k_layer, "keys");
-    kv->v = memory((size_t)n_layer * p.v_layer, "values");
+    const tg_config c = {.n_layer = n_layer, .n_head_kv = n_head_kv, .head_dim = DIM};
+    tg_error err;
+    if (tg_kv_create(&p.cache, &c, n_keys, 1, type, type, &err) != TG_OK) {
+        fprintf(stderr, "attention-bench: %s\n", err.message);
+        exit(7);
+    }
+    for (int i = 0; i < n_keys; i++)
+        tg_kv_append(&p.cache, 0); /* blocks 0, 1, 2, ... */
+    p.a.kv = p.cache.layers.first;
+    p.a.seq = p.cache.seq;
     for (int layer = 0; layer < n_layer; layer++)
         fill(&p, layer);
-    p.block = memory(blocks * sizeof *p.block, "blocks");
-    for (size_t i = 0; i < blocks; i++)
-        p.block[i] = (int32_t)i;
     p.row = memory((size_t)n * sizeof *p.row, "rows");
     for (int i = 0; i < n; i++)
         p.row[i] = (tg_attn_row){0, causal ? n_keys - n + i : n_keys - 1};
@@ -126,20 +126,11 @@ static problem problem_make(int n, int n_keys, int n_head, int n_head_kv, int n_
     return p;
 }
 
-/* What refers to the problem refers to the caller's copy of it. */
-static void problem_place(problem *p)
-{
-    p->seq.block = p->block;
-    p->a.seq = &p->seq;
-}
-
 static void problem_free(problem *p)
 {
     const tg_attn *a = &p->a;
     size_t rows = (size_t)a->n * (size_t)a->n_head * DIM * sizeof(float);
-    tg_unreserve(a->kv.k, (size_t)p->n_layer * p->k_layer);
-    tg_unreserve(a->kv.v, (size_t)p->n_layer * p->v_layer);
-    tg_unreserve(p->block, (size_t)(p->n_keys + TG_KV_BLOCK - 1) / TG_KV_BLOCK * sizeof *p->block);
+    tg_kv_free(&p->cache);
     tg_unreserve(p->row, (size_t)a->n * sizeof *p->row);
     tg_unreserve(p->q, rows);
     tg_unreserve(a->out, rows);
@@ -157,7 +148,7 @@ static double pairs(const problem *p)
 
 static double cache_bytes(const problem *p)
 {
-    return (double)p->n_layer * (double)(p->k_layer + p->v_layer);
+    return (double)p->cache.n_bytes;
 }
 
 static void attend(const tg_worker *w, void *arg)
@@ -165,8 +156,7 @@ static void attend(const tg_worker *w, void *arg)
     const problem *p = arg;
     for (int layer = 0; layer < p->n_layer; layer++) {
         tg_attn a = p->a;
-        a.kv.k += (size_t)layer * p->k_layer;
-        a.kv.v += (size_t)layer * p->v_layer;
+        a.kv = layer_of(p, layer);
         a.dots = p->strategy->dots;
         if (layer > 0)
             tg_barrier(w);
@@ -184,13 +174,12 @@ static double error_of(const problem *p)
         int r = (int)((long)(a->n - 1) * sample / 5), h = sample % a->n_head, n = a->row[r].pos + 1;
         const float *q = a->q + ((size_t)r * (size_t)a->n_head + (size_t)h) * DIM, *kf, *vf;
         const float *out = a->out + ((size_t)r * (size_t)a->n_head + (size_t)h) * DIM;
-        size_t head = (size_t)(h / (a->n_head / a->kv.n_head_kv));
+        int head = h / (a->n_head / a->kv.n_head_kv);
         double m = -INFINITY, l = 0;
         memset(o, 0, sizeof o);
         for (int pass = 0; pass < 2; pass++)
             for (int b = 0; b * TG_KV_BLOCK < n; b++) {
-                const uint8_t *kb = a->kv.k + head * a->kv.k_head_stride + (size_t)b * a->kv.k_block_stride;
-                const uint8_t *vb = a->kv.v + head * a->kv.v_head_stride + (size_t)b * a->kv.v_block_stride;
+                const uint8_t *kb = tg_kv_at(&a->kv, b, head, false), *vb = tg_kv_at(&a->kv, b, head, true);
                 kf = (const float *)(const void *)kb;
                 vf = (const float *)(const void *)vb;
                 if (a->kv.type_k != TG_F32) {
@@ -308,10 +297,8 @@ static void gemm(const tg_worker *w, void *arg)
 static void read_cache(const tg_worker *w, void *arg)
 {
     const problem *p = arg;
-    size_t k = (size_t)p->n_layer * p->k_layer / (size_t)w->size / 256 * 256;
-    size_t v = (size_t)p->n_layer * p->v_layer / (size_t)w->size / 256 * 256;
-    unsigned all = tg_vector()->read_all(p->a.kv.k + (size_t)w->rank * k, k) ^
-                   tg_vector()->read_all(p->a.kv.v + (size_t)w->rank * v, v);
+    size_t n = p->cache.n_bytes / (size_t)w->size / 256 * 256;
+    unsigned all = tg_vector()->read_all(p->a.kv.data + (size_t)w->rank * n, n);
     *(volatile unsigned *)w->scratch = all; /* so that nobody can leave the reading out */
 }
 
@@ -454,7 +441,6 @@ static void section_algorithms(void)
                 continue;
             q[count] = p;
             q[count].strategy = &tg_attn_strategies[i];
-            problem_place(&q[count]);
             t[count] = timed_problem(&q[count], tg_attn_strategies[i].name);
             count++;
         }
@@ -484,7 +470,6 @@ static void section_flash(void)
             for (int k = 0; k < 3; k++) {
                 q[k] = p;
                 q[k].strategy = by_name(names[k]);
-                problem_place(&q[k]);
                 t[k] = timed_problem(&q[k], names[k]);
             }
             t[3] =
@@ -537,7 +522,6 @@ static void section_tiles(void)
             q[k] = p;
             q[k].strategy = by_name(k ? "flash2" : "flash");
             q[k].a.tile_rows = q[k].a.tile_keys = side[i];
-            problem_place(&q[k]);
             t[k] = timed_problem(&q[k], q[k].strategy->name);
         }
         static char variant[3][16], goal[3][64];
@@ -572,7 +556,6 @@ static void section_low(void)
             p[k] = decode ? problem_make(1, N, 9, 3, 30, form[k].type, true)
                           : problem_make(N, N, 2, 2, 1, form[k].type, true);
             p[k].strategy = by_name(form[k].strategy);
-            problem_place(&p[k]);
             t[k] = timed_problem(&p[k], form[k].name);
         }
         measure(t, count, bench.runs);
@@ -609,7 +592,6 @@ static void section_split(void)
     timed t[2 * N + 2];
     for (int i = 0; i < N; i++) {
         p[i] = problem_make(1, size[i], 1, 1, 1, TG_F16, true);
-        problem_place(&p[i]);
         t[2 * i] = timed_problem(&p[i], "auto");
         t[2 * i + 1] = (timed){.name = "read", .team = bench.team, .step = read_cache, .arg = &p[i]};
     }
@@ -669,7 +651,6 @@ static void section_short(void)
                     continue;
                 q[count] = p;
                 q[count].strategy = &tg_attn_strategies[i];
-                problem_place(&q[count]);
                 t[count] = timed_problem(&q[count], tg_attn_strategies[i].name);
                 count++;
             }
@@ -697,7 +678,6 @@ static void section_short(void)
 static void section_decode(void)
 {
     problem p = problem_make(1, 16384, 9, 3, 30, TG_F16, true);
-    problem_place(&p);
     timed t[2] = {{.name = "auto", .team = bench.team, .step = attend, .arg = &p},
                   {.name = "read", .team = bench.team, .step = read_cache, .arg = &p}};
     measure(t, 2, 3 * bench.runs);
@@ -717,7 +697,6 @@ static void section_memory(void)
 {
     enum { N = 65536 };
     problem p = problem_make(N, N, 1, 1, 1, TG_F16, true);
-    problem_place(&p);
     timed t = timed_problem(&p, "auto");
     measure(&t, 1, 1);
     report("memory", "causal f16", &t);

@@ -243,17 +243,14 @@ static void absorb_chunk(const tile *t, int c, int next, int which, scratch *s, 
     int first = c * TG_KV_CHUNK_BLOCKS, n_blocks = t->last_block - first + 1;
     set_ranges(t, c, which, s);
     const int32_t *block = a->seq[a->row[t->first].seq].block;
-    const uint8_t *k = kv->k + (size_t)t->head * kv->k_head_stride;
-    const uint8_t *v = kv->v + (size_t)t->head * kv->v_head_stride;
     bool more = in_range(t->chunks[WINDOW], next);
     for (int i = 0; i < TG_KV_CHUNK_BLOCKS && i < n_blocks; i++) {
-        size_t b = (size_t)block[first + i];
-        s->chunk.k[i] = k + b * kv->k_block_stride;
-        s->chunk.v[i] = v + b * kv->v_block_stride;
+        s->chunk.k[i] = tg_kv_at(kv, block[first + i], t->head, false);
+        s->chunk.v[i] = tg_kv_at(kv, block[first + i], t->head, true);
     }
     for (int i = 0; i < TG_KV_CHUNK_BLOCKS && s->chunk.stream; i++)
         s->chunk.next_k[i] = more && next * TG_KV_CHUNK_BLOCKS + i <= t->last_block
-                                 ? k + (size_t)block[next * TG_KV_CHUNK_BLOCKS + i] * kv->k_block_stride
+                                 ? tg_kv_at(kv, block[next * TG_KV_CHUNK_BLOCKS + i], t->head, false)
                                  : NULL;
     s->kernels->absorb(&s->chunk, states);
 }

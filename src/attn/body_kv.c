@@ -340,10 +340,8 @@ static int put_value(uint8_t *block, tg_type type, int at, int head_dim, const f
 
 static int put(const tg_kv_view *kv, int block, int at, int head, const float *k, const float *v)
 {
-    uint8_t *kb = kv->k + (size_t)block * kv->k_block_stride + (size_t)head * kv->k_head_stride;
-    uint8_t *vb = kv->v + (size_t)block * kv->v_block_stride + (size_t)head * kv->v_head_stride;
-    int n_clamped = put_key(kb, kv->type_k, at, kv->head_dim, k);
-    return n_clamped + put_value(vb, kv->type_v, at, kv->head_dim, v);
+    int n_clamped = put_key(tg_kv_at(kv, block, head, false), kv->type_k, at, kv->head_dim, k);
+    return n_clamped + put_value(tg_kv_at(kv, block, head, true), kv->type_v, at, kv->head_dim, v);
 }
 
 /* ---- widening ---------------------------------------------------------------------------------- */

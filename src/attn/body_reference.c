@@ -10,8 +10,7 @@
 static const float *keys_from(const tg_ref *t, int at)
 {
     const tg_kv_view *kv = t->kv;
-    const uint8_t *k = kv->k + (size_t)t->block[at / TG_KV_BLOCK] * kv->k_block_stride +
-                       (size_t)t->head * kv->k_head_stride;
+    const uint8_t *k = tg_kv_at(kv, t->block[at / TG_KV_BLOCK], t->head, false);
     const float *f = (const float *)(const void *)k;
     if (kv->type_k != TG_F32) {
         tg_kv_table()->widen_k(k, kv->type_k, kv->head_dim, TG_KV_BLOCK, t->wide);
@@ -23,8 +22,7 @@ static const float *keys_from(const tg_ref *t, int at)
 static const float *values_from(const tg_ref *t, int at, int n)
 {
     const tg_kv_view *kv = t->kv;
-    const uint8_t *v = kv->v + (size_t)t->block[at / TG_KV_BLOCK] * kv->v_block_stride +
-                       (size_t)t->head * kv->v_head_stride;
+    const uint8_t *v = tg_kv_at(kv, t->block[at / TG_KV_BLOCK], t->head, true);
     const float *f = (const float *)(const void *)v;
     if (kv->type_v != TG_F32) {
         tg_kv_table()->widen_v(v, kv->type_v, kv->head_dim, at % TG_KV_BLOCK + n, t->wide);

@@ -44,13 +44,24 @@ enum {
     TG_KV_CHUNK_BLOCKS = TG_KV_CHUNK / TG_KV_BLOCK,
 };
 
-/* One layer. Element (block b, KV head h) of K starts at k + b * k_block_stride + h * k_head_stride. */
+/* One layer. A head's keys of four blocks lie in front of their values, and both are a chunk; behind it lies the
+ * head's next one, as far as a slab goes: 4, 8 or 16 blocks. */
 typedef struct tg_kv_view {
-    uint8_t *k, *v;
-    size_t k_block_stride, v_block_stride, k_head_stride, v_head_stride; /* bytes */
+    uint8_t *data;
+    size_t k_block_bytes, v_block_bytes, v_offset, chunk_bytes, head_stride, slab_stride; /* bytes */
+    int slab_log2;
     tg_type type_k, type_v; /* TG_F32, TG_F16, TG_BF16, TG_Q8_0 or TG_Q4 */
     int head_dim, v_dim, n_head_kv;
 } tg_kv_view;
+
+/* The keys or the values of a block of one KV head. */
+static inline uint8_t *tg_kv_at(const tg_kv_view *kv, int32_t block, int head, bool values)
+{
+    const size_t b = (size_t)block, slab = b >> kv->slab_log2, i = b % TG_KV_CHUNK_BLOCKS;
+    return kv->data + slab * kv->slab_stride + (size_t)head * kv->head_stride +
+           (b - (slab << kv->slab_log2)) / TG_KV_CHUNK_BLOCKS * kv->chunk_bytes +
+           (values ? kv->v_offset + i * kv->v_block_bytes : i * kv->k_block_bytes);
+}
 
 /* The blocks of one sequence: position p lies in block[p / 64]. */
 typedef struct tg_kv_seq {
@@ -110,6 +121,32 @@ static inline size_t tg_kv_v_block_bytes(tg_type type, int head_dim)
                           : type == TG_Q8_0 ? n + 2 * n_scales
                           : type == TG_Q4   ? 18 * n_scales
                                             : 2 * n);
+}
+
+/* Fills the rest of a view that has types, head_dim and n_head_kv: a layer among n_layer, each *layer_stride bytes
+ * behind the one before. Returns the bytes of n_blocks blocks of all layers.
+ *
+ * What the same positions are in all layers lies together, so that huge pages fill: with a large one for each head
+ * a short text would take the memory of a whole context. A slab of 16 blocks is as good to read as one stream, but
+ * its pages are taken all at once: for models of many heads it has fewer. */
+static inline size_t tg_kv_lay_out(tg_kv_view *kv, int n_layer, size_t n_blocks, size_t *layer_stride)
+{
+    enum { SLAB_BYTES = 32 << 20, SLAB_LOG2 = 4, CHUNK_LOG2 = 2 };
+    const size_t chunk = n_blocks < TG_KV_CHUNK_BLOCKS ? n_blocks : TG_KV_CHUNK_BLOCKS;
+    const size_t heads = (size_t)n_layer * (size_t)kv->n_head_kv;
+    kv->v_dim = tg_kv_v_dim(kv->head_dim);
+    kv->k_block_bytes = tg_kv_k_block_bytes(kv->type_k, kv->head_dim);
+    kv->v_block_bytes = tg_kv_v_block_bytes(kv->type_v, kv->head_dim);
+    kv->v_offset = chunk * kv->k_block_bytes;
+    kv->chunk_bytes = chunk * (kv->k_block_bytes + kv->v_block_bytes);
+    kv->slab_log2 = SLAB_LOG2;
+    while (kv->slab_log2 > CHUNK_LOG2 && ((size_t)1 << kv->slab_log2 >= 2 * n_blocks ||
+                                          (heads * kv->chunk_bytes << (kv->slab_log2 - CHUNK_LOG2)) > SLAB_BYTES))
+        kv->slab_log2--;
+    kv->head_stride = kv->chunk_bytes << (kv->slab_log2 - CHUNK_LOG2);
+    kv->slab_stride = heads * kv->head_stride;
+    *layer_stride = (size_t)kv->n_head_kv * kv->head_stride;
+    return ((n_blocks - 1) >> kv->slab_log2) * kv->slab_stride + kv->slab_stride;
 }
 
 #endif

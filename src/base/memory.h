@@ -61,4 +61,7 @@ void tg_unreserve(void *p, size_t n_bytes);
  * system gives them. What the machine has not in all is refused. Given back with tg_unreserve. */
 void *tg_alloc_huge(size_t n_bytes, const char *purpose, tg_error *err);
 
+/* tg_reserve in huge pages: 2 MiB take memory when one byte of them is first written. */
+void *tg_reserve_huge(size_t n_bytes, const char *purpose, tg_error *err);
+
 #endif

@@ -187,8 +187,7 @@ static void embed(void *arg, size_t r)
 static tg_kv_view layer_view(const tg_forward *f, int layer)
 {
     tg_kv_view view = f->kv.first;
-    view.k += (size_t)layer * f->kv.k_layer_stride;
-    view.v += (size_t)layer * f->kv.v_layer_stride;
+    view.data += (size_t)layer * f->kv.stride;
     return view;
 }
 

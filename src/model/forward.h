@@ -20,7 +20,7 @@ enum { TG_HEAD_ROWS = 16 }; /* rows that meet the output projection together */
 /* Storage of the cache for all layers; a layer's view is derived from it. */
 typedef struct tg_kv_layers {
     tg_kv_view first; /* layer 0 */
-    size_t k_layer_stride, v_layer_stride;
+    size_t stride; /* bytes from one layer to the next */
 } tg_kv_layers;
 
 typedef struct tg_forward {

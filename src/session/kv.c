@@ -6,10 +6,17 @@
 
 #include "base/memory.h"
 
-size_t tg_kv_block_bytes(const tg_config *c, tg_type type_k, tg_type type_v)
+static size_t lay_out(tg_kv_layers *layers, const tg_config *c, size_t n_blocks, tg_type type_k, tg_type type_v)
 {
-    return (size_t)c->n_layer * (size_t)c->n_head_kv *
-           (tg_kv_k_block_bytes(type_k, c->head_dim) + tg_kv_v_block_bytes(type_v, c->head_dim));
+    layers->first =
+        (tg_kv_view){.type_k = type_k, .type_v = type_v, .head_dim = c->head_dim, .n_head_kv = c->n_head_kv};
+    return tg_kv_lay_out(&layers->first, c->n_layer, n_blocks, &layers->stride);
+}
+
+size_t tg_kv_bytes(const tg_config *c, int n_blocks, tg_type type_k, tg_type type_v)
+{
+    tg_kv_layers layers;
+    return lay_out(&layers, c, (size_t)n_blocks, type_k, type_v);
 }
 
 int tg_kv_pool_blocks(int n_ctx, int n_seq_max)
@@ -21,28 +28,16 @@ tg_status tg_kv_create(tg_kv *kv, const tg_config *c, int n_ctx, int n_seq_max, 
                        tg_type type_v, tg_error *err)
 {
     int n_blocks = tg_kv_pool_blocks(n_ctx, n_seq_max);
-    size_t heads = (size_t)c->n_head_kv, blocks = (size_t)n_blocks, seqs = (size_t)n_seq_max;
+    size_t blocks = (size_t)n_blocks, seqs = (size_t)n_seq_max;
     *kv = (tg_kv){.n_layer = c->n_layer, .n_blocks = n_blocks, .n_seq_max = n_seq_max};
-    tg_kv_view *view = &kv->layers.first;
-    *view = (tg_kv_view){.type_k = type_k, .type_v = type_v, .head_dim = c->head_dim,
-                         .v_dim = tg_kv_v_dim(c->head_dim), .n_head_kv = c->n_head_kv};
-    view->k_block_stride = tg_kv_k_block_bytes(type_k, c->head_dim);
-    view->v_block_stride = tg_kv_v_block_bytes(type_v, c->head_dim);
-    view->k_head_stride = blocks * view->k_block_stride;
-    view->v_head_stride = blocks * view->v_block_stride;
-    kv->layers.k_layer_stride = heads * view->k_head_stride;
-    kv->layers.v_layer_stride = heads * view->v_head_stride;
-    kv->k_bytes = (size_t)c->n_layer * kv->layers.k_layer_stride;
-    kv->v_bytes = (size_t)c->n_layer * kv->layers.v_layer_stride;
-
-    view->k = tg_reserve(kv->k_bytes, "the key cache", err);
-    view->v = view->k ? tg_reserve(kv->v_bytes, "the value cache", err) : NULL;
+    kv->n_bytes = lay_out(&kv->layers, c, blocks, type_k, type_v);
+    kv->layers.first.data = tg_reserve_huge(kv->n_bytes, "the key and value cache", err);
     kv->holders = tg_alloc(blocks, sizeof *kv->holders, "the cache's blocks", err);
     kv->unused = tg_alloc(blocks, sizeof *kv->unused, "the cache's blocks", err);
     kv->seq = tg_alloc(seqs, sizeof *kv->seq, "sequences", err);
     kv->table = tg_alloc(seqs * blocks, sizeof *kv->table, "sequences", err);
     kv->length = tg_alloc(seqs, sizeof *kv->length, "sequences", err);
-    if (!view->k || !view->v || !kv->holders || !kv->unused || !kv->seq || !kv->table || !kv->length) {
+    if (!kv->layers.first.data || !kv->holders || !kv->unused || !kv->seq || !kv->table || !kv->length) {
         tg_kv_free(kv);
         return TG_E_RESOURCE;
     }
@@ -58,8 +53,7 @@ tg_status tg_kv_create(tg_kv *kv, const tg_config *c, int n_ctx, int n_seq_max, 
 
 void tg_kv_free(tg_kv *kv)
 {
-    tg_unreserve(kv->layers.first.k, kv->k_bytes);
-    tg_unreserve(kv->layers.first.v, kv->v_bytes);
+    tg_unreserve(kv->layers.first.data, kv->n_bytes);
     free(kv->holders);
     free(kv->unused);
     free(kv->seq);
@@ -86,10 +80,8 @@ int tg_kv_blocks_for(int length)
 uint8_t *tg_kv_block(const tg_kv *kv, bool values, int layer, int head, int32_t block, size_t *n_bytes)
 {
     const tg_kv_view *v = &kv->layers.first;
-    size_t i = (size_t)layer * (size_t)v->n_head_kv + (size_t)head;
-    *n_bytes = values ? v->v_block_stride : v->k_block_stride;
-    return values ? v->v + i * v->v_head_stride + (size_t)block * *n_bytes
-                  : v->k + i * v->k_head_stride + (size_t)block * *n_bytes;
+    *n_bytes = values ? v->v_block_bytes : v->k_block_bytes;
+    return tg_kv_at(v, block, head, values) + (size_t)layer * kv->layers.stride;
 }
 
 static void copy_block(tg_kv *kv, int32_t to, int32_t from)

@@ -1,6 +1,7 @@
 /* kv.h - storage of the KV cache: a pool of blocks of 64 positions, and who holds which.
  *
- * Laid out [layer][KV head][block], K and V apart, so that consecutive blocks of a head are one stream.
+ * Laid out [slab of 4 to 16 blocks][layer][KV head][chunk of 4 blocks][K, V][block]: consecutive blocks of a head are one
+ * stream, and what the same positions are in all layers lies together, so that whole huge pages fill.
  * Sequences are lists of block ids. A fork shares all blocks; a block that is shared is copied before
  * one of its holders writes to it. Address space is reserved at creation and touched as it is used. */
 #ifndef TG_SESSION_KV_H
@@ -11,7 +12,7 @@
 typedef struct tg_kv {
     tg_kv_layers layers;
     int n_layer, n_blocks, n_seq_max;
-    size_t k_bytes, v_bytes;
+    size_t n_bytes; /* of the storage */
     int *holders;    /* [n_blocks] how many sequences hold a block */
     int32_t *unused; /* stack of free block ids, the lowest on top at first */
     int n_unused;
@@ -20,8 +21,8 @@ typedef struct tg_kv {
     int *length;     /* [n_seq_max] its positions; -1: no such sequence */
 } tg_kv;
 
-/* Bytes of K and V of one block over all layers. */
-size_t tg_kv_block_bytes(const tg_config *c, tg_type type_k, tg_type type_v);
+/* Bytes of the storage of so many blocks. */
+size_t tg_kv_bytes(const tg_config *c, int n_blocks, tg_type type_k, tg_type type_v);
 
 /* Blocks of a pool: each sequence may end in a block of its own that is not full. */
 int tg_kv_pool_blocks(int n_ctx, int n_seq_max);

@@ -196,26 +196,21 @@ static bool reaches(int window, int keep, int pos, int first, int n)
 static size_t add_kv(spans *s, const tg_config *c, const tg_kv *kv, int seq, tg_reach reach)
 {
     const tg_kv_view *v = &kv->layers.first;
-    size_t k_group = tg_kv_k_group_bytes(v->type_k, v->head_dim), n_bytes = 0;
+    size_t k_group = tg_kv_k_group_bytes(v->type_k, v->head_dim), n_bytes = 0, block_bytes;
     size_t v_group = tg_kv_v_block_bytes(v->type_v, v->head_dim) / (TG_KV_BLOCK / TG_KV_GROUP);
-    size_t n_heads = (size_t)kv->n_layer * (size_t)v->n_head_kv; /* of all layers, evenly apart */
     int length = kv->length[seq];
-    for (int of_values = 0; of_values < 2; of_values++) {
-        const uint8_t *base = of_values ? v->v : v->k;
-        size_t head_stride = of_values ? v->v_head_stride : v->k_head_stride;
-        size_t block_stride = of_values ? v->v_block_stride : v->k_block_stride;
-        size_t group = of_values ? v_group : k_group;
-        for (size_t h = 0; h < n_heads; h++)
+    for (int of_values = 0; of_values < 2; of_values++)
+        for (int h = 0; h < kv->n_layer * v->n_head_kv; h++)
             for (int pos = 0; pos < length; pos += TG_KV_GROUP) {
-                int window = tg_window_of(c, (int)h / v->n_head_kv, reach.window);
+                int layer = h / v->n_head_kv, window = tg_window_of(c, layer, reach.window);
+                size_t group = of_values ? v_group : k_group;
                 if (!reaches(window, reach.keep, length, pos, TG_KV_GROUP))
                     continue;
-                size_t block = (size_t)kv->seq[seq].block[pos / TG_KV_BLOCK];
-                size_t in_block = (size_t)(pos % TG_KV_BLOCK / TG_KV_GROUP) * group;
-                add(s, base + h * head_stride + block * block_stride + in_block, group);
+                const uint8_t *block = tg_kv_block(kv, of_values, layer, h % v->n_head_kv,
+                                                   kv->seq[seq].block[pos / TG_KV_BLOCK], &block_bytes);
+                add(s, block + (size_t)(pos % TG_KV_BLOCK / TG_KV_GROUP) * group, group);
                 n_bytes += group;
             }
-    }
     return n_bytes;
 }
 

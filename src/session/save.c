@@ -47,7 +47,7 @@ uint64_t tg_saved_bytes(const tg_config *c, const uint64_t *field)
 {
     const uint64_t n_blocks = (field[TG_SAVED_CACHED] + TG_KV_BLOCK - 1) / TG_KV_BLOCK;
     return TG_SAVED_HEADER + tg_round_up(4 * field[TG_SAVED_IDS], 8) + tg_round_up(field[TG_SAVED_NOTE], 8) + 8 +
-           n_blocks * tg_kv_block_bytes(c, tg_session_kv_type((tg_kv_type)field[TG_SAVED_TYPE_K]),
+           n_blocks * tg_kv_bytes(c, 1, tg_session_kv_type((tg_kv_type)field[TG_SAVED_TYPE_K]),
                                         tg_session_kv_type((tg_kv_type)field[TG_SAVED_TYPE_V])) + 8;
 }
 
@@ -125,12 +125,12 @@ static tg_status put_text(writer *w, const tg_saved_text *text, tg_error *err)
     return status == TG_OK ? put(w, text->note, text->n_note, err) : status;
 }
 
-/* A block with zeros for the positions from n on: a copy in k and v. */
-static void cut_off(const tg_kv *kv, int n, const float *zeros, uint8_t *k, uint8_t *v)
+/* A copy of a block, keys and values, with zeros for the positions from n on. */
+static void cut_off(const tg_kv *kv, int n, const float *zeros, uint8_t *block)
 {
     tg_kv_view alone = kv->layers.first;
-    alone.k = k;
-    alone.v = v;
+    alone.data = block;
+    alone.v_offset = alone.k_block_bytes;
     for (int i = n; i < TG_KV_BLOCK; i++)
         tg_kv_table()->put(&alone, 0, i, 0, zeros, zeros);
 }
@@ -140,8 +140,8 @@ static tg_status put_cache(writer *w, const tg_kv *kv, int seq, int n, uint8_t *
 {
     const tg_kv_view *view = &kv->layers.first;
     const int n_blocks = tg_kv_blocks_for(n);
-    uint8_t *k = room, *v = k + view->k_block_stride;
-    const float *zeros = (const float *)(const void *)(v + view->v_block_stride);
+    uint8_t *k = room, *v = k + view->k_block_bytes;
+    const float *zeros = (const float *)(const void *)(v + view->v_block_bytes);
     size_t n_k, n_v;
     tg_status status = TG_OK;
     for (int i = 0; i < kv->n_layer * view->n_head_kv; i++)
@@ -153,7 +153,7 @@ static tg_status put_cache(writer *w, const tg_kv *kv, int seq, int n, uint8_t *
             if (n_here < TG_KV_BLOCK) {
                 keys = memcpy(k, keys, n_k);
                 values = memcpy(v, values, n_v);
-                cut_off(kv, n_here, zeros, k, v);
+                cut_off(kv, n_here, zeros, room);
             }
             status = put(w, keys, n_k, err);
             if (status == TG_OK)
@@ -166,7 +166,7 @@ static tg_status put_all(writer *w, const tg_session *s, int seq, const tg_saved
                          tg_error *err)
 {
     const tg_kv_view *view = &s->kv.layers.first;
-    uint8_t *room = tg_alloc(view->k_block_stride + view->v_block_stride + (size_t)view->head_dim * sizeof(float), 1,
+    uint8_t *room = tg_alloc(view->k_block_bytes + view->v_block_bytes + (size_t)view->head_dim * sizeof(float), 1,
                              "a block of the cache", err);
     tg_status status = room ? put_header(w, field, err) : TG_E_RESOURCE;
     if (status == TG_OK)

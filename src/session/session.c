@@ -233,8 +233,8 @@ void tg_session_needs(const tg_weights *w, const tg_session_params *params, uint
     *kv_bytes = *scratch_bytes = 0;
     if (check_params(p, NULL) != TG_OK || check_attention(p, w, NULL) != TG_OK)
         return;
-    *kv_bytes = (uint64_t)tg_kv_pool_blocks(p->n_ctx, p->n_seq_max) *
-                tg_kv_block_bytes(&w->config, tg_session_kv_type(p->type_k), tg_session_kv_type(p->type_v));
+    *kv_bytes = tg_kv_bytes(&w->config, tg_kv_pool_blocks(p->n_ctx, p->n_seq_max), tg_session_kv_type(p->type_k),
+                            tg_session_kv_type(p->type_v));
     *scratch_bytes = lay_out(&s, NULL) + (uint64_t)p->n_threads * worker_bytes(w, p);
 }
 
@@ -248,7 +248,7 @@ void tg_session_get_info(const tg_session *s, tg_session_info *info)
         .n_batch = s->params.n_batch,
         .n_seq_max = s->params.n_seq_max,
         .n_block = TG_KV_BLOCK,
-        .kv_bytes = s->kv.k_bytes + s->kv.v_bytes,
+        .kv_bytes = s->kv.n_bytes,
         .scratch_bytes = s->arena_bytes + (size_t)s->params.n_threads * worker_bytes(s->w, &s->params),
         .n_saturated = atomic_load(&s->forward.n_clamped),
         .isa = tg_isa_name(),

@@ -48,7 +48,7 @@ typedef struct problem {
     float *k, *v;    /* [n_seq][n_keys][n_head_kv][head_dim], once put: as the cache holds them */
     float *v_scale;  /* [n_seq][n_keys][n_head_kv][scales]: of Q8_0 and Q4 values */
     float *q, *sink; /* sink: [n_head], in use when a.mods.sink says so */
-    size_t k_bytes, v_bytes;
+    size_t kv_bytes;
 } problem;
 
 /* ---- making -------------------------------------------------------------------------------------- */
@@ -119,18 +119,11 @@ static inline void shuffle_blocks(problem *p)
 static inline problem problem_make(sizes s, float spread)
 {
     problem p = {.s = s, .seq_blocks = s.n_keys / TG_KV_BLOCK + 1};
-    size_t nb = (size_t)(s.n_seq * p.seq_blocks), n_values = key_at(&p, s.n_seq, 0, 0);
+    size_t nb = (size_t)(s.n_seq * p.seq_blocks), n_values = key_at(&p, s.n_seq, 0, 0), layer_stride;
     tg_kv_view *kv = &p.a.kv;
-    *kv = (tg_kv_view){.k_block_stride = tg_kv_k_block_bytes(s.type_k, s.head_dim),
-                       .v_block_stride = tg_kv_v_block_bytes(s.type_v, s.head_dim),
-                       .type_k = s.type_k, .type_v = s.type_v, .head_dim = s.head_dim,
-                       .v_dim = tg_kv_v_dim(s.head_dim), .n_head_kv = s.n_head_kv};
-    kv->k_head_stride = nb * kv->k_block_stride;
-    kv->v_head_stride = nb * kv->v_block_stride;
-    p.k_bytes = kv->k_head_stride * (size_t)s.n_head_kv;
-    p.v_bytes = kv->v_head_stride * (size_t)s.n_head_kv;
-    kv->k = memset(malloc(p.k_bytes), 0xff, p.k_bytes); /* NaN: what is not a key must never be touched */
-    kv->v = memset(malloc(p.v_bytes), 0xff, p.v_bytes);
+    *kv = (tg_kv_view){.type_k = s.type_k, .type_v = s.type_v, .head_dim = s.head_dim, .n_head_kv = s.n_head_kv};
+    p.kv_bytes = tg_kv_lay_out(kv, 1, nb, &layer_stride);
+    kv->data = memset(malloc(p.kv_bytes), 0xff, p.kv_bytes); /* NaN: what is not a key must never be touched */
     p.block = malloc(nb * sizeof *p.block);
     shuffle_blocks(&p);
     p.seq = malloc((size_t)s.n_seq * sizeof *p.seq);
@@ -156,8 +149,7 @@ static inline problem problem_make(sizes s, float spread)
 
 static inline void problem_free(problem *p)
 {
-    free(p->a.kv.k);
-    free(p->a.kv.v);
+    free(p->a.kv.data);
     free(p->block);
     free(p->seq);
     free(p->row);
@@ -229,9 +221,9 @@ static inline void read_back(problem *p, int seq, int pos)
     size_t dim = (size_t)kv->head_dim, v_dim = (size_t)kv->v_dim, at = (size_t)(pos % TG_KV_BLOCK);
     float *wide = malloc(TG_KV_BLOCK * v_dim * sizeof *wide);
     for (int h = 0; h < kv->n_head_kv; h++) {
-        size_t block = (size_t)p->seq[seq].block[pos / TG_KV_BLOCK], to = key_at(p, seq, pos, h);
-        const uint8_t *k = kv->k + block * kv->k_block_stride + (size_t)h * kv->k_head_stride;
-        const uint8_t *v = kv->v + block * kv->v_block_stride + (size_t)h * kv->v_head_stride;
+        int32_t block = p->seq[seq].block[pos / TG_KV_BLOCK];
+        size_t to = key_at(p, seq, pos, h);
+        const uint8_t *k = tg_kv_at(kv, block, h, false), *v = tg_kv_at(kv, block, h, true);
         if (kv->type_k != TG_F32)
             tg_kv_table()->widen_k(k, kv->type_k, kv->head_dim, (int)at + 1, wide);
         const float *from = kv->type_k == TG_F32 ? (const float *)(const void *)k : wide;

@@ -179,7 +179,7 @@ static void print_bits(void)
 {
     for (int i = 0; i < LEVEL_CASES; i++) {
         problem p = some_problem(i, i % 8 == 7 ? 2300 : 400);
-        uint64_t cache = fnv_bytes(fnv_bytes(FNV_START, p.a.kv.k, p.k_bytes), p.a.kv.v, p.v_bytes);
+        uint64_t cache = fnv_bytes(FNV_START, p.a.kv.data, p.kv_bytes);
         printf("case %d, cache: %016llx\n", i, (unsigned long long)cache);
         EACH_STRATEGY (s) {
             bool runs = !s->dots && fits(s, &p);

@@ -161,10 +161,10 @@ static void padding(void **state)
             float wide[TG_KV_BLOCK * 80];
             for (int j = 0; j < 64; j++)
                 put(&p, 0, j);
-            const uint8_t *block = p.a.kv.v + (size_t)p.block[0] * p.a.kv.v_block_stride;
+            const uint8_t *block = tg_kv_at(&p.a.kv, p.block[0], 0, true);
             int v_dim = p.a.kv.v_dim;
             if (i == 0)
-                memcpy(wide, block, p.a.kv.v_block_stride);
+                memcpy(wide, block, p.a.kv.v_block_bytes);
             else
                 tg_kv_table()->widen_v(block, cache_types[i], dim, 64, wide);
             for (int j = 0; j < 64; j++)

@@ -23,8 +23,7 @@ static tg_kv make(int n_ctx, int n_seq_max)
 static float *mark(tg_kv *kv, int seq, int pos)
 {
     tg_kv_view *v = &kv->layers.first;
-    uint8_t *p = v->k + kv->layers.k_layer_stride + v->k_head_stride +
-                 (size_t)kv->seq[seq].block[pos / TG_KV_BLOCK] * v->k_block_stride;
+    uint8_t *p = tg_kv_at(v, kv->seq[seq].block[pos / TG_KV_BLOCK], 1, false) + kv->layers.stride;
     return (float *)(void *)p + pos % TG_KV_BLOCK;
 }
 
