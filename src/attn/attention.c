@@ -460,17 +460,48 @@ void tg_attention_split(const tg_worker *w, const tg_attn *a)
     }
 }
 
-void tg_attention(const tg_worker *w, const tg_attn *a)
+/* Of a single chunk there is nothing to split, and with tiles enough for all there is no need. */
+static bool is_split(const tg_worker *w, const tg_attn *a)
 {
     int last = 0;
     for (int i = 0; i < a->n && i < SPLIT_ROWS_MAX; i++)
         last = a->row[i].pos > last ? a->row[i].pos : last;
-    /* Of a single chunk there is nothing to split, and with tiles enough for all there is no need. */
-    if (a->n > SPLIT_ROWS_MAX || last < TG_KV_CHUNK ||
-        count_tiles(a, tile_tokens(a->n_head / a->kv.n_head_kv)) >= 4 * w->size)
-        attention_whole(w, a);
-    else
+    return a->n <= SPLIT_ROWS_MAX && last >= TG_KV_CHUNK &&
+           count_tiles(a, tile_tokens(a->n_head / a->kv.n_head_kv)) < 4 * w->size;
+}
+
+void tg_attention(const tg_worker *w, const tg_attn *a)
+{
+    if (is_split(w, a))
         tg_attention_split(w, a);
+    else
+        attention_whole(w, a);
+}
+
+bool tg_attention_is_long(const tg_attn *a)
+{
+    enum { LONG = 4 * TG_KV_CHUNK };
+    range r = range_of(a, a->row, WINDOW);
+    return a->n == 1 && r.end - r.from >= LONG;
+}
+
+void tg_attention_fetch(const tg_worker *w, const tg_attn *a)
+{
+    enum { MOST = 128 * 1024 }; /* a small part of the second-level cache */
+    const tg_kv_view *kv = &a->kv;
+    const int step = is_split(w, a) ? lanes_together(w, kv->n_head_kv) : TG_ATTN_LANES;
+    const size_t parts = (size_t)(TG_ATTN_LANES / step);
+    size_t unit, end;
+    tg_share(w, (size_t)kv->n_head_kv * parts, &unit, &end);
+    const int lane = (int)(unit % parts) * step;
+    int chunk = range_of(a, a->row, WINDOW).from / TG_KV_CHUNK;
+    while ((chunk & (TG_ATTN_LANES - 1)) < lane || (chunk & (TG_ATTN_LANES - 1)) >= lane + step)
+        chunk++;
+    if (unit >= end || chunk * TG_KV_CHUNK > a->row->pos)
+        return;
+    const int32_t block = a->seq[a->row->seq].block[chunk * TG_KV_CHUNK_BLOCKS];
+    const uint8_t *at = tg_kv_at(kv, block, (int)(unit / parts), false);
+    tg_fetch_while_waiting(w, &(tg_streams){.at = {at}, .end = {at + (kv->chunk_bytes < MOST ? kv->chunk_bytes : MOST)}});
 }
 
 int tg_kv_put(const tg_kv_view *kv, const tg_kv_seq *seq, int pos, const float *k, const float *v)

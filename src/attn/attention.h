@@ -71,6 +71,11 @@ size_t tg_attn_scratch_bytes(int n_head, int n_head_kv, int head_dim);
 /* Runs on every thread of the team; may meet at barriers inside, ends without one. */
 void tg_attention(const tg_worker *w, const tg_attn *a);
 
+/* Is a single row to read so many keys that what was fetched before is gone behind them? Then the first of those that
+ * the thread will read can be fetched while it waits for others. */
+bool tg_attention_is_long(const tg_attn *a);
+void tg_attention_fetch(const tg_worker *w, const tg_attn *a);
+
 /* The same with the lanes of keys as units of work, however many rows there are. */
 void tg_attention_split(const tg_worker *w, const tg_attn *a);
 

@@ -201,8 +201,9 @@ static const uint8_t *ahead_of(const stream *s, const uint8_t *at)
     return s->behind_too && over >= half ? s->behind_too + (over - half) : s->behind + over;
 }
 
-/* Of the next job's share of weights, what lies behind that which has been fetched by the end of this one. */
-static void fetch_while_waiting(const tg_worker *w, const plan *next)
+/* Of the next job's share of weights the start, or what lies behind that which has been fetched by the end of this
+ * one. */
+static void fetch_while_waiting(const tg_worker *w, const plan *next, bool start)
 {
     enum { MOST = 128 * 1024 }; /* of a stream: a small part of the second-level cache */
     tg_streams s = {{NULL}, {NULL}};
@@ -210,7 +211,7 @@ static void fetch_while_waiting(const tg_worker *w, const plan *next)
         int first = product_of(next, next->share_first), n = next->job->then ? next->job->n_products : 1;
         for (int i = 0; i < n && i < TG_STREAMS; i++) {
             size_t end = next->share_end < next->cut[first + i].end ? next->share_end : next->cut[first + i].end;
-            size_t ahead = ahead_for(next->job->product[first + i].w) / (size_t)n;
+            size_t ahead = start ? 0 : ahead_for(next->job->product[first + i].w) / (size_t)n;
             const uint8_t *at = weights_at(next, first + i, next->share_first);
             size_t bytes = (size_t)(weights_at(next, first + i, end) - at);
             bytes = bytes < MOST ? bytes : MOST;
@@ -387,5 +388,12 @@ void tg_matmul(const tg_worker *w, const tg_matmul_job *job, tg_matmul_mode mode
     while (tg_take_run(w, mine.n_parts, leave, &i, &end))
         while (i < end)
             i = job->then ? run_across(w, &mine, streams, i) : run_within(w, &mine, streams, i, end);
-    fetch_while_waiting(w, next ? &after : NULL);
+    fetch_while_waiting(w, next ? &after : NULL, false);
+}
+
+void tg_matmul_fetch(const tg_worker *w, const tg_matmul_job *next, tg_matmul_mode mode)
+{
+    plan p;
+    make_plan(&p, w, next, mode);
+    fetch_while_waiting(w, &p, true);
 }

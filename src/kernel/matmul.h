@@ -79,6 +79,8 @@ typedef struct tg_matmul_job {
  * `next`, unless NULL, is the job that comes next: the start of its weights is fetched while the end of these
  * is worked on. */
 void tg_matmul(const tg_worker *w, const tg_matmul_job *job, tg_matmul_mode mode, const tg_matmul_job *next);
+/* For a job behind something else than a job: the start of its weights is fetched while the thread waits for others. */
+void tg_matmul_fetch(const tg_worker *w, const tg_matmul_job *next, tg_matmul_mode mode);
 
 /* Row `i` of a matrix as float32 (embedding look-up). */
 void tg_matrix_row(const tg_matrix *w, int i, float *out);

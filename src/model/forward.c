@@ -360,27 +360,43 @@ static const tg_norm *left_aside(const tg_forward *f, int i)
     return i > 0 && joins_aside(f->w) ? &f->w->layer[i - 1].ffn_post_norm : NULL;
 }
 
+/* The product in front of attention, whose first keys are fetched behind it when they are many, and otherwise the
+ * weights behind attention. */
+static void before_attention(const tg_worker *w, const tg_forward *f, const tg_matmul_job *job, const tg_attn *attn,
+                             const tg_matmul_job *out)
+{
+    const bool is_long = tg_attention_is_long(attn);
+    tg_matmul(w, job, f->mode, is_long ? NULL : out);
+    if (is_long)
+        tg_attention_fetch(w, attn);
+}
+
 static void attention_block(const tg_worker *w, tg_forward *f, int i)
 {
     const tg_config *c = &f->w->config;
     const tg_layer *l = &f->w->layer[i];
     const size_t n = (size_t)f->n;
     step s = {.f = f, .layer = i, .join = left_aside(f, i), .norm = &l->attn_norm}, ff = {.f = f, .layer = i};
+    const tg_attn attn = attention(f, i);
     const tg_matmul_job in = qkv(f, i), out = attn_out(f, i), up = up_and_gate(f, i, &ff);
     s.q8 = reads_q8(f, &in) || (c->parallel && reads_q8(f, &up));
     tg_meet(w, n, norm, &s);
-    tg_matmul(w, &in, f->mode, c->parallel ? &up : &out);
+    if (c->parallel)
+        tg_matmul(w, &in, f->mode, &up);
+    else
+        before_attention(w, f, &in, &attn, &out);
     s.join = NULL;
     s.norm = c->parallel && l->ffn_norm.w ? &l->ffn_norm : NULL;
     tg_meet(w, n, rope_and_cache, &s);
     if (c->parallel) { /* before attention writes where the norm is */
         const tg_matmul_job behind = down(f, i);
         ff.q8 = reads_q8(f, &behind);
-        tg_matmul(w, &up, f->mode, &out);
+        before_attention(w, f, &up, &attn, &out);
         tg_barrier(w);
     }
-    const tg_attn attn = attention(f, i);
     f->attention->run(w, &attn);
+    if (tg_attention_is_long(&attn))
+        tg_matmul_fetch(w, &out, f->mode);
     tg_meet(w, reads_q8(f, &out) ? n : 0, quantize, &s);
     tg_matmul(w, &out, f->mode, c->parallel || l->expert ? NULL : &up);
 }
