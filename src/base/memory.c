@@ -163,7 +163,7 @@ void *tg_reserve(size_t n_bytes, const char *purpose, tg_error *err)
 static void *map_huge(size_t n_bytes, int flags, const char *purpose, tg_error *err)
 {
     const size_t huge = (size_t)1 << 21, page = (size_t)sysconf(_SC_PAGESIZE);
-    const size_t used = n_bytes < SIZE_MAX / 2 ? tg_round_up(n_bytes, page) : SIZE_MAX / 2;
+    const size_t used = n_bytes < SIZE_MAX / 2 ? tg_round_up(n_bytes ? n_bytes : 1, page) : SIZE_MAX / 2;
     char *room = mmap(NULL, used + huge, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | flags, -1, 0);
     if (room == MAP_FAILED) {
         tg_fail_alloc(err, n_bytes, purpose);

@@ -111,12 +111,13 @@ static void strings_are_packed(void **state)
     tg_arena_free(a);
 }
 
-static void reserving(void **state)
+typedef void *reserve_fn(size_t n_bytes, const char *purpose, tg_error *err);
+
+static void reserves(reserve_fn *reserve)
 {
-    (void)state;
     tg_error err = {0};
     const size_t n = (size_t)1 << 36; /* far more than will be touched */
-    uint8_t *p = tg_reserve(n, "a test", &err);
+    uint8_t *p = reserve(n, "a test", &err);
     if (!p) {
         print_message("64 GiB of address space are not to be had here\n");
         skip();
@@ -124,11 +125,18 @@ static void reserving(void **state)
     assert_int_equal(p[n - 1], 0);
     p[n / 2] = 1;
     tg_unreserve(p, n);
-    tg_unreserve(tg_reserve(0, "nothing", &err), 0);
+    tg_unreserve(reserve(0, "nothing", &err), 0);
     tg_unreserve(NULL, 0);
     assert_int_equal(err.status, TG_OK);
-    assert_null(tg_reserve(SIZE_MAX / 2, "too much", &err));
+    assert_null(reserve(SIZE_MAX / 2, "too much", &err));
     assert_int_equal(err.status, TG_E_RESOURCE);
+}
+
+static void reserving(void **state)
+{
+    (void)state;
+    reserves(tg_reserve);
+    reserves(tg_reserve_huge);
 }
 
 static void huge(void **state)
