@@ -58,7 +58,7 @@ static int open_both(void **state)
     scratch_write("folder/model.safetensors", file.data, file.n);
     bytes_free(&file);
     scratch_text("folder/tokenizer.json", "{}");
-    scratch_text("folder/empty.json", "");
+    scratch_text("folder/merges.txt", "");
     both[1] = accepted_at(scratch_path("folder"));
     return 0;
 }
@@ -242,12 +242,12 @@ static void sidecars(void **state)
     assert_string_equal(path, scratch_path("folder/tokenizer.json"));
     tg_file_close(&file);
     tg_free(path);
-    assert_int_equal(tg_container_sidecar(both[1], "empty.json", 100, &file, &path, &err), TG_OK);
+    assert_int_equal(tg_container_sidecar(both[1], "merges.txt", 100, &file, &path, &err), TG_OK);
     assert_null(file.data);
     assert_non_null(path);
     tg_file_close(&file);
     tg_free(path);
-    assert_int_equal(tg_container_sidecar(both[1], "absent.json", 100, &file, &path, &err), TG_OK);
+    assert_int_equal(tg_container_sidecar(both[1], "vocab.json", 100, &file, &path, &err), TG_OK);
     assert_null(file.data);
     assert_null(path);
     assert_int_equal(tg_container_sidecar(both[0], "tokenizer.json", 100, &file, &path, &err),
