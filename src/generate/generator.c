@@ -6,52 +6,12 @@
  * fails: what it did not put into the cache still waits.
  *
  * This is a client of the public interface. */
-#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"
 #include "generate/lookup.h"
-#include "generate/stop.h"
-
-enum { SHARE_LEAST = 16 }; /* tokens that are worth a fork, which may copy a block */
-
-typedef enum slot_state {
-    IDLE,    /* no text; its sequence, if there is one, is what the last text left */
-    WAITING, /* a text that has not begun: for room, or for another prompt that begins like it */
-    ACTIVE,
-} slot_state;
-
-typedef struct slot {
-    slot_state state;
-    int seq;       /* -1: none */
-    int32_t *ids;  /* [need()] prompt and text */
-    int n_prompt, n_ids;
-    tg_request request; /* its pointers but sink and arg are not used any more */
-    tg_sampler *sampler;
-    tg_stop *stop;
-    int32_t *stop_id; /* [n_stop_id] special tokens whose names are stops */
-    int n_stop_id;
-    int n_drawn;
-    size_t n_text; /* bytes of the text, those held back among them */
-    int row, n_rows;       /* of this evaluation */
-    int n_draft, n_right;  /* the last n_draft of them are guesses, of which n_right have turned out right */
-    bool missed;           /* until one did not */
-} slot;
-
-struct tg_generator {
-    const tg_model *model;
-    tg_session *session;
-    tg_session_info info;
-    int n_ctx_seq; /* positions of a text */
-    slot *slot; /* [n_seq_max] */
-    tg_top *top; /* [n_vocab] */
-    int n_vocab, n_rows, n_active;
-    int32_t *id, *seq; /* of the rows */
-    uint8_t *want;
-    slot **of_row;
-    uint64_t n_reused, n_drafted, n_accepted;
-};
+#include "generate/slot.h"
 
 /* ---- creation -------------------------------------------------------------------------------------- */
 
@@ -101,13 +61,6 @@ static void empty(slot *s)
     s->state = IDLE;
 }
 
-static void forget(tg_generator *g, slot *s)
-{
-    if (s->seq >= 0)
-        tg_seq_free(g->session, s->seq);
-    s->seq = -1;
-}
-
 void tg_generator_free(tg_generator *g)
 {
     if (!g)
@@ -115,7 +68,7 @@ void tg_generator_free(tg_generator *g)
     for (int i = 0; g->slot && i < g->info.n_seq_max; i++) {
         empty(&g->slot[i]);
         free(g->slot[i].ids);
-        forget(g, &g->slot[i]);
+        tg_slot_forget(g, &g->slot[i]);
     }
     free(g->slot);
     free(g->top);
@@ -126,11 +79,6 @@ void tg_generator_free(tg_generator *g)
     free(g);
 }
 
-static int n_cached(const tg_generator *g, const slot *s)
-{
-    return s->seq >= 0 ? tg_seq_length(g->session, s->seq) : 0;
-}
-
 void tg_generator_get_info(const tg_generator *g, tg_generator_info *info)
 {
     *info = (tg_generator_info){.n_slots = g->info.n_seq_max, .n_reused = g->n_reused, .n_drafted = g->n_drafted,
@@ -139,156 +87,12 @@ void tg_generator_get_info(const tg_generator *g, tg_generator_info *info)
         const slot *s = &g->slot[i];
         if (s->state == IDLE)
             continue;
-        int done = s->state == ACTIVE ? n_cached(g, s) : 0;
+        int done = s->state == ACTIVE ? tg_slot_cached(g, s) : 0;
         info->n_active++;
         info->n_reading += s->n_drawn == 0;
         info->n_prompt += (uint64_t)s->n_prompt;
         info->n_prompt_done += (uint64_t)(done < s->n_prompt ? done : s->n_prompt);
     }
-}
-
-/* ---- what prompts have in common ------------------------------------------------------------------- */
-
-static int in_common(const int32_t *a, int n_a, const int32_t *b, int n_b)
-{
-    int n = 0;
-    while (n < n_a && n < n_b && a[n] == b[n])
-        n++;
-    return n;
-}
-
-/* How many of the first n - 1 ids are, or will be, in a slot's cache: the last one is evaluated for its logits. */
-static int shared(const tg_generator *g, const slot *s, const int32_t *ids, int n)
-{
-    if (s->seq < 0)
-        return 0;
-    return in_common(s->ids, s->state == ACTIVE ? s->n_ids : n_cached(g, s), ids, n - 1);
-}
-
-/* The slot for a new text: the idle one whose cache it can go on with, else one without, else any. */
-static slot *choose_slot(const tg_generator *g, const int32_t *ids, int n)
-{
-    slot *best = NULL;
-    int most = -1;
-    for (int i = 0; i < g->info.n_seq_max; i++) {
-        slot *s = &g->slot[i];
-        if (s->state != IDLE)
-            continue;
-        int worth = shared(g, s, ids, n);
-        if (worth < SHARE_LEAST && s->seq >= 0 && g->info.n_seq_max > 1)
-            worth = -1;
-        if (!best || worth > most) {
-            best = s;
-            most = worth;
-        }
-    }
-    return best;
-}
-
-/* Positions that a text may come to take. */
-static int need(const tg_generator *g, const slot *s)
-{
-    int more = s->request.n_max;
-    return more < 0 || more > g->n_ctx_seq - s->n_prompt ? g->n_ctx_seq : s->n_prompt + more;
-}
-
-static int in_blocks(const tg_generator *g, int n)
-{
-    return (n + g->info.n_block - 1) / g->info.n_block * g->info.n_block;
-}
-
-/* Is there room for a text beside those that are active? Idle caches give way, but for the first `most` positions
- * of `from`, with which it begins. */
-static bool make_room(tg_generator *g, const slot *text, slot *from, int most)
-{
-    int left = g->info.n_ctx - in_blocks(g, need(g, text));
-    for (int i = 0; i < g->info.n_seq_max; i++)
-        left -= g->slot[i].state == ACTIVE ? in_blocks(g, need(g, &g->slot[i])) : 0;
-    if (left < 0)
-        return false;
-    for (int i = 0; i < g->info.n_seq_max; i++) {
-        slot *s = &g->slot[i];
-        int idle = s->state == ACTIVE || s == from ? 0 : in_blocks(g, n_cached(g, s));
-        if (idle > left)
-            forget(g, s);
-        else
-            left -= idle;
-    }
-    if (from != text && from->state == IDLE && in_blocks(g, n_cached(g, from)) > left)
-        tg_seq_truncate(g->session, from->seq, most, NULL);
-    return true;
-}
-
-/* Begins a waiting text where it can, with what others have computed. */
-static tg_status begin(tg_generator *g, slot *s, tg_error *err)
-{
-    slot *from = s;
-    int most = n_cached(g, s);
-    for (int i = 0; i < g->info.n_seq_max; i++) {
-        slot *other = &g->slot[i];
-        int n = other->state == WAITING ? 0 : shared(g, other, s->ids, s->n_prompt);
-        if (n >= most + SHARE_LEAST) {
-            from = other;
-            most = n;
-        }
-    }
-    tg_status status = TG_OK;
-    if (most > n_cached(g, from) || !make_room(g, s, from, most))
-        return status;
-    if (from != s) {
-        forget(g, s);
-        status = tg_seq_fork(g->session, from->seq, &s->seq, err);
-    } else if (s->seq < 0) {
-        status = tg_seq_new(g->session, &s->seq, err);
-    }
-    if (status == TG_OK)
-        status = tg_seq_truncate(g->session, s->seq, most, err);
-    g->n_reused += (uint64_t)most;
-    s->state = status == TG_OK ? ACTIVE : s->state;
-    return status;
-}
-
-/* ---- saved texts ----------------------------------------------------------------------------------- */
-
-tg_status tg_generator_save(const tg_generator *g, const tg_saved_text *text, const char *path, tg_error *err)
-{
-    tg_saved_text found = *text;
-    int seq = -1;
-    found.n_cached = 0;
-    for (int i = 0; i < g->info.n_seq_max; i++) {
-        const slot *s = &g->slot[i];
-        int n = s->seq < 0 || text->n_ids > INT_MAX ? 0 : in_common(s->ids, n_cached(g, s), text->ids, (int)text->n_ids);
-        if ((size_t)n > found.n_cached) {
-            found.n_cached = (size_t)n;
-            seq = s->seq;
-        }
-    }
-    return tg_session_save(g->session, g->model, seq, &found, path, err);
-}
-
-tg_status tg_generator_restore(tg_generator *g, tg_saved *saved, tg_error *err)
-{
-    const tg_saved_text *text = tg_saved_get_text(saved);
-    slot *s = choose_slot(g, NULL, 0);
-    if (!s)
-        return tg_fail(err, TG_E_USAGE, NULL, "texts at once (allowed %d)", g->info.n_seq_max);
-    int32_t *ids = tg_alloc(text->n_cached, sizeof *ids, "the tokens of a text", err);
-    if (!ids)
-        return TG_E_RESOURCE;
-    forget(g, s);
-    memcpy(ids, text->ids, text->n_cached * sizeof *ids);
-    free(s->ids);
-    s->ids = ids;
-    s->n_prompt = (int)text->n_cached;
-    s->request.n_max = 0;
-    if (!make_room(g, s, s, 0))
-        return tg_fail(err, TG_E_USAGE, NULL, "the texts that go on leave no room for the saved one");
-    tg_status status = tg_seq_new(g->session, &s->seq, err);
-    if (status == TG_OK)
-        status = tg_session_restore(g->session, s->seq, saved, err);
-    if (status != TG_OK)
-        forget(g, s);
-    return status;
 }
 
 /* ---- requests -------------------------------------------------------------------------------------- */
@@ -313,7 +117,7 @@ static tg_status find_stop_ids(const tg_generator *g, slot *s, const tg_request 
 
 static tg_status take_ids(const tg_generator *g, slot *s, const tg_request *r, int common, tg_error *err)
 {
-    size_t room = (size_t)need(g, s);
+    size_t room = (size_t)tg_slot_need(g, s);
     int32_t *ids = tg_alloc(room, sizeof *ids, "the tokens of a text", err);
     tg_status status = ids ? TG_OK : TG_E_RESOURCE;
     if (ids && s->seq >= 0)
@@ -335,10 +139,10 @@ tg_status tg_generator_add(tg_generator *g, const tg_request *r, tg_error *err)
     if (r->n_top > g->n_vocab || r->n_draft < 0 || r->n_draft > TG_DRAFT_MAX)
         return tg_fail(err, TG_E_USAGE, NULL, "likeliest tokens, or guesses (found %d and %d, allowed up to %d and %d)",
                        r->n_top, r->n_draft, g->n_vocab, TG_DRAFT_MAX);
-    slot *s = choose_slot(g, r->ids, (int)r->n_ids);
+    slot *s = tg_slot_choose(g, r->ids, (int)r->n_ids);
     if (!s)
         return tg_fail(err, TG_E_USAGE, NULL, "texts at once (allowed %d)", g->info.n_seq_max);
-    int common = shared(g, s, r->ids, (int)r->n_ids);
+    int common = tg_slot_shared(g, s, r->ids, (int)r->n_ids);
     s->request = *r;
     s->n_prompt = s->n_ids = (int)r->n_ids;
     s->n_drawn = s->n_rows = s->n_draft = 0;
@@ -476,7 +280,7 @@ static void add_row(tg_generator *g, slot *s, int32_t id, bool want)
 static void add_guesses(tg_generator *g, slot *s)
 {
     int32_t guess[TG_DRAFT_MAX];
-    int room = need(g, s) - s->n_ids, most = (s->request.n_draft + 1) / g->n_active - 1;
+    int room = tg_slot_need(g, s) - s->n_ids, most = (s->request.n_draft + 1) / g->n_active - 1;
     most = most < room ? most : room;
     s->n_draft = most > 0 ? tg_lookup(s->ids, s->n_ids, most, guess) : 0;
     for (int i = 0; i < s->n_draft; i++)
@@ -486,7 +290,7 @@ static void add_guesses(tg_generator *g, slot *s)
 /* The known tokens of a slot that are not in the cache, `most` of them. */
 static void add_known(tg_generator *g, slot *s, int most)
 {
-    int from = n_cached(g, s), end = s->n_ids - from > most ? from + most : s->n_ids;
+    int from = tg_slot_cached(g, s), end = s->n_ids - from > most ? from + most : s->n_ids;
     s->row = g->n_rows;
     s->n_rows = s->n_draft = s->n_right = 0;
     s->missed = false;
@@ -518,7 +322,7 @@ static tg_status settle(tg_generator *g, slot *s, tg_error *err)
     g->n_drafted += (uint64_t)s->n_draft;
     g->n_accepted += (uint64_t)s->n_right;
     s->n_draft = s->n_right = 0;
-    if (s->seq < 0 || n_cached(g, s) <= known)
+    if (s->seq < 0 || tg_slot_cached(g, s) <= known)
         return TG_OK;
     return tg_seq_truncate(g->session, s->seq, known, err);
 }
@@ -530,11 +334,11 @@ tg_status tg_generator_step(tg_generator *g, tg_error *err)
         slot *s = &g->slot[i];
         if (s->state == IDLE)
             continue;
-        if (need(g, s) == s->n_prompt)
+        if (tg_slot_need(g, s) == s->n_prompt)
             hand_on(s, &(tg_piece){.id = -1, .text = "",
                                    .finish = s->request.n_max ? TG_FINISH_CONTEXT : TG_FINISH_LENGTH});
         else if (s->state == WAITING)
-            status = begin(g, s, err);
+            status = tg_slot_begin(g, s, err);
     }
     gather(g);
     if (status != TG_OK || g->n_rows == 0)
