@@ -6,6 +6,7 @@
  * ../../blobs). */
 #include "format/reader.h"
 
+#include <errno.h>
 #include <dirent.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -260,7 +261,9 @@ static tg_status check_inside(const tg_container *c, char *const *paths, const w
     for (size_t i = 0; i < w->n && status == TG_OK; i++) {
         char *real = realpath(paths[i], NULL);
         size_t n = strlen(root) - (root[1] == 0); /* "/" has its slash already */
-        if (!real)
+        if (!real && errno == ELOOP)
+            status = tg_fail(err, TG_E_MODEL, paths[i], "a link that leads to itself");
+        else if (!real)
             status = tg_fail_errno(err, paths[i], "cannot be resolved");
         else if (strncmp(real, root, n) != 0 || real[n] != '/')
             status =

@@ -308,6 +308,9 @@ static void m47_names_of_shards(void **state)
     unlink(scratch_path("m/link.safetensors"));
     assert_int_equal(symlink("../m2/w.safetensors", scratch_path("m/link.safetensors")), 0);
     refused("a link that leads out of the model's folder");
+    unlink(scratch_path("m/link.safetensors"));
+    assert_int_equal(symlink("link.safetensors", scratch_path("m/link.safetensors")), 0);
+    refused("a link that leads to itself");
     scratch_remove("m2");
 }
 
