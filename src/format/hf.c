@@ -6,8 +6,8 @@
  * ../../blobs). */
 #include "format/reader.h"
 
-#include <errno.h>
 #include <dirent.h>
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
