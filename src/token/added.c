@@ -187,6 +187,23 @@ static void look_ahead(tg_added_walk *w)
     w->seen_to = end;
 }
 
+void tg_added_mark(const tg_added_set *set, const void *text, size_t n, uint8_t *written)
+{
+    uint32_t at = 0;
+    for (const uint8_t *s = text; set->n && n-- > 0;) {
+        at = step(set, at, s[n]);
+        /* With a token, those that it begins with. Where it is marked already, so are they. */
+        int32_t last = -1;
+        for (uint32_t i = at; set->states[i].token >= 0; i = set->states[i].fail) {
+            const int32_t token = set->states[i].token;
+            if (token != last && written[token])
+                break;
+            written[token] = 1;
+            last = token;
+        }
+    }
+}
+
 /* The class of the character that ends before s + i, i > 0, and where it begins. */
 static unsigned class_before(const uint8_t *s, size_t i, size_t *begin)
 {
@@ -220,7 +237,7 @@ static bool counts(const tg_added_walk *w, const tg_added_token *token, size_t s
     }
     if (token->special)
         return w->special && !plain;
-    return !(foreign && memmem(w->template, strlen(w->template), token->text, token->n_bytes));
+    return !(foreign && w->written && w->written[token - w->set->tokens]);
 }
 
 static bool stands_alone(const tg_added_walk *w, size_t start, size_t stop)

@@ -49,7 +49,7 @@ typedef struct tg_added_walk {
     size_t n;
     bool special;  /* special tokens count */
     const uint8_t *plain; /* [n]: but not where a byte is not 0; NULL: everywhere */
-    const char *template; /* nor do tokens that it writes, special or not, where a byte is 1 */
+    const uint8_t *written; /* [set->n]: nor do tokens for which it is not 0, special or not, where a byte is 1 */
     size_t search; /* matching goes on here */
     size_t done;   /* text up to here is dealt with */
     size_t spaces; /* and up to here white space is known, from the end of a token on */
@@ -57,6 +57,9 @@ typedef struct tg_added_walk {
     size_t seen, seen_to; /* for text[seen .. seen_to): */
     int32_t found[TG_ADDED_AHEAD]; /* the longest token that begins there, or -1 */
 } tg_added_walk;
+
+/* written[i] = 1 for each token i that stands somewhere in the n bytes; linear in them. */
+void tg_added_mark(const tg_added_set *set, const void *text, size_t n, uint8_t *written);
 
 /* The next stretch of plain text, which may be empty, and the id of the added token after it, or -1
  * when the text ends instead. False once that has been said. */

@@ -39,7 +39,7 @@ typedef struct encoder {
     bool special;
     const uint8_t *text;  /* the whole of it, to its end, and which of its bytes are plain; NULL: none is */
     const uint8_t *end, *plain;
-    const char *template;
+    const uint8_t *written; /* which tokens, raw ones first, the template writes; NULL: there is none */
     bool first; /* the stretch at hand begins the text */
     tg_bpe_work work;
     tg_error *err;
@@ -58,7 +58,7 @@ static tg_added_walk walk_over(const encoder *e, const tg_added_set *set, const 
                            .n = n,
                            .special = e->special && (inside || !e->plain),
                            .plain = inside && e->plain ? e->plain + (s - e->text) : NULL,
-                           .template = e->template};
+                           .written = e->written && set == &e->t->normalized ? e->written + e->t->raw.n : e->written};
 }
 
 /* Gives what lies between the added tokens of `set` to `next`, and appends their ids. */
@@ -165,7 +165,14 @@ tg_status tg_tokenizer_encode_mixed(const tg_tokenizer *t, const void *text, con
     if (n_bytes > TG_MAX_TEXT_BYTES)
         return tg_fail(err, TG_E_USAGE, NULL, "text too large (found %zu bytes, allowed %d)",
                        n_bytes, TG_MAX_TEXT_BYTES);
-    encoder e = {.t = t, .special = flags & TG_TOK_SPECIAL, .text = text, .plain = plain, .template = template, .first = true,
+    uint8_t *written = template ? tg_alloc(t->raw.n + t->normalized.n, 1, "marks of tokens", err) : NULL;
+    if (template && !written)
+        return TG_E_RESOURCE;
+    if (template) {
+        tg_added_mark(&t->raw, template, strlen(template), written);
+        tg_added_mark(&t->normalized, template, strlen(template), written + t->raw.n);
+    }
+    encoder e = {.t = t, .special = flags & TG_TOK_SPECIAL, .text = text, .plain = plain, .written = written, .first = true,
                  .err = err};
     e.end = n_bytes ? e.text + n_bytes : e.text;
     tg_status status = tg_bpe_work_init(&e.work, n_bytes, err);
@@ -183,6 +190,7 @@ tg_status tg_tokenizer_encode_mixed(const tg_tokenizer *t, const void *text, con
         e.work.ids = NULL;
     }
     tg_bpe_work_deinit(&e.work);
+    tg_free(written);
     return status;
 }
 

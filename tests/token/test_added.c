@@ -275,6 +275,54 @@ static void long_tokens(void **state)
     }
 }
 
+/* What stands in a text, against looking for each; and linear in it, with tokens that hold each other. */
+static void marked(void **state)
+{
+    enum { N = 1 << 20 };
+    static char text[N];
+    uint8_t written[200] = {0};
+    (void)state;
+    for (int round = 0; round < 300; round++) {
+        tg_added_set set = {0};
+        char token[8];
+        for (int k = 0; k < 126; k++) { /* all of one to six bytes */
+            int length = 1, first = 2;
+            for (; k >= first * 2 - 2; first *= 2)
+                length++;
+            for (int i = 0; i < length; i++)
+                token[i] = (char)('a' + ((k - first + 2) >> i & 1));
+            token[length] = 0;
+            if (rand_int(0, 3) == 0)
+                add(&set, (tg_added_token){.text = token, .id = k});
+        }
+        finish(&set);
+        size_t n = (size_t)rand_int(0, 20);
+        for (size_t i = 0; i < n; i++)
+            text[i] = (char)('a' + rand_int(0, 2) / 2);
+        memset(written, 0, sizeof written);
+        tg_added_mark(&set, text, n, written);
+        for (size_t i = 0; i < set.n; i++)
+            assert_int_equal(written[i], memmem(text, n, set.tokens[i].text, set.tokens[i].n_bytes) != NULL);
+        tg_added_deinit(&set);
+    }
+    tg_added_set set = {0};
+    char token[201];
+    memset(token, 'a', sizeof token);
+    for (int i = 0; i < 200; i++) {
+        token[200 - i] = 0;
+        add(&set, (tg_added_token){.text = token, .id = i});
+    }
+    finish(&set);
+    memset(text, 'a', N);
+    memset(written, 0, sizeof written);
+    double start = clock_seconds();
+    tg_added_mark(&set, text, N, written);
+    assert_true(clock_seconds() - start < 5);
+    for (int i = 0; i < 200; i++)
+        assert_int_equal(written[i], 1);
+    tg_added_deinit(&set);
+}
+
 /* Limits: of all bytes together, and what no test of a model comes near to. */
 static void very_many_bytes(void **state)
 {
@@ -306,6 +354,7 @@ int main(void)
         cmocka_unit_test(strips_and_words),      cmocka_unit_test(the_same_text_twice),
         cmocka_unit_test(equals_the_definition), cmocka_unit_test(long_text),
         cmocka_unit_test(white_space),           cmocka_unit_test(much_white_space),
+        cmocka_unit_test(marked),
         cmocka_unit_test(long_tokens),           cmocka_unit_test(very_many_bytes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
