@@ -191,6 +191,11 @@ static const by_rows scores_by_form[N_FORMS] = {[TG_F32] = scores_f32, [TG_F16] 
                                                 [TG_BF16] = scores_bf16, [TG_Q8_0] = scores_q8_0,
                                                 [TG_Q4] = scores_q4, [DOT] = scores_dot};
 
+static bool has_codes(tg_type type)
+{
+    return type == TG_Q8_0 || type == TG_Q4;
+}
+
 static int form_of(const tg_chunk *c, tg_type type)
 {
     return type == TG_BF16 && c->dots ? (int)DOT : (int)type;
@@ -344,6 +349,16 @@ static __attribute__((noinline)) float fix_row(const part *t, const float *p, in
     return largest / 32767.0f + vf_sum(taint);
 }
 
+/* The scales are read first, and lie behind the codes. */
+static void fetch_scales(const part *t)
+{
+    const tg_chunk *c = t->c;
+    const size_t codes = TG_KV_BLOCK / 2 * tg_kv_v_pair_bytes(c->type_v, c->head_dim);
+    for (int b = t->from / TG_KV_BLOCK; b * TG_KV_BLOCK < t->to; b++)
+        for (size_t i = codes; i < tg_kv_v_block_bytes(c->type_v, c->head_dim); i += 64)
+            __builtin_prefetch(c->v[b] + i);
+}
+
 /* Groups of the part's blocks in which a row has no key hold old scores: weights of 0. */
 static void clear_outside(const part *t, int r)
 {
@@ -449,7 +464,7 @@ static void weigh_values(const part *t)
 {
     const tg_chunk *c = t->c;
     const int step = row_step(c), form = form_of(c, c->type_v);
-    const bool codes = form == TG_Q8_0 || form == TG_Q4;
+    const bool codes = has_codes(c->type_v);
     float sum[TG_ATTN_SUB][16];
     memset(sum, 0, (size_t)(t->end - t->r0) * sizeof *sum);
     for (int b = t->from / TG_KV_BLOCK; b * TG_KV_BLOCK < t->to; b++) {
@@ -553,6 +568,8 @@ static void absorb_part(const tg_chunk *c, int r0, int end, float *states)
     if (!first)
         memset(c->states, 0, (size_t)(end - r0) * size * sizeof *states);
 
+    if (t.ahead && has_codes(c->type_v))
+        fetch_scales(&t);
     for_blocks(&t, scores_by_form[form_of(c, c->type_k)]);
     for (int r = r0; r < end; r++)
         o_of(&t, r)[c->v_dim] =
