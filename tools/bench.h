@@ -16,7 +16,7 @@
 
 enum { RUNS_MAX = 101 };
 
-/* One thing to time: `step` is run by all threads of the team, `inner` times a run. */
+/* One thing to time: `step` is run by all threads of the team, `inner` times a run; 0: as often as it needs. */
 typedef struct timed {
     const char *name;
     tg_team *team;
@@ -88,7 +88,8 @@ static inline double run_once(timed *t)
 }
 
 /* Times n things in turn, `runs` times, so that what disturbs the machine meets all of them. Short steps
- * are repeated until a run takes two milliseconds: starting the team is no part of them. */
+ * are repeated until a run takes two milliseconds, unless their number is given: starting the team is no part of
+ * them. */
 static inline void measure(timed *t, int n, int runs)
 {
     static int counter = -2;
@@ -97,10 +98,12 @@ static inline void measure(timed *t, int n, int runs)
     if (runs > RUNS_MAX)
         runs = RUNS_MAX;
     for (int i = 0; i < n; i++) {
-        t[i].inner = 1;
+        const bool wanted = t[i].inner > 0;
+        t[i].inner = wanted ? t[i].inner : 1;
         run_once(&t[i]); /* touches everything */
         double once = run_once(&t[i]);
-        t[i].inner = once < 2e-3 ? (int)(2e-3 / (once + 1e-9)) + 1 : 1;
+        if (!wanted)
+            t[i].inner = once < 2e-3 ? (int)(2e-3 / (once + 1e-9)) + 1 : 1;
         t[i].bytes = NAN;
     }
     for (int r = 0; r < runs; r++)
