@@ -302,7 +302,7 @@ tg_status tg_session_restore(tg_session *session, int seq, tg_saved *saved, tg_e
 tg_status tg_model_check_unchanged(const tg_model *model, tg_error *err);
 
 /* TG_E_USAGE when a new file at `path` would take the place of one that is read: of the model's, or of the n others
- * (those that are NULL, or not there, apart). Links between them hide nothing. */
+ * (those that are NULL, or not there, apart), or the path is empty. Links between them hide nothing. */
 tg_status tg_model_check_output(const tg_model *model, const char *path, const char *const *others, size_t n,
                                 tg_error *err);
 

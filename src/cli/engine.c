@@ -61,6 +61,8 @@ int tg_engine_load(tg_model **model, const char *path, const tg_options *opt, un
                            tg_text_quote(&q, path));
     if (!path)
         path = opt->model;
+    if (path && !*path) /* a variable that was not set: not to be taken for another model */
+        return tg_cli_fail(err, TG_E_USAGE, "the name of the model is empty");
     if (!path)
         path = getenv("TINYGPT_MODEL");
     if (!path || !path[0]) {

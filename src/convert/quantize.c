@@ -49,16 +49,16 @@ static tg_status find_recipe(const tg_recipe **m, const char *name, tg_error *er
 static tg_status check_target(const tg_container *in, const char *out, tg_error *err)
 {
     struct stat target;
-    if (!*out)
-        return tg_fail(err, TG_E_USAGE, NULL, "the name of the file to write is empty");
+    tg_status status = tg_container_check_output(in, out, err);
+    if (status != TG_OK)
+        return status;
     if (strcmp(out, "-") == 0)
         return tg_fail(err, TG_E_USAGE, NULL, "a GGUF cannot go to stdout: give the path of a file");
     if (stat(out, &target) != 0 || !S_ISREG(target.st_mode))
         return TG_OK; /* tg_newfile_create tells what is wrong, if anything is */
     char magic[4] = "";
     int fd;
-    tg_status status = tg_container_check_output(in, out, err);
-    if (status == TG_OK && target.st_size >= 4)
+    if (target.st_size >= 4)
         status = tg_file_open_regular(&fd, &target, out, err);
     if (status == TG_OK && target.st_size >= 4) {
         status = tg_file_read(fd, magic, 4, out, err);

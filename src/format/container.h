@@ -44,7 +44,7 @@ const char *tg_container_path(const tg_container *c);   /* as the user gave it *
 const char *tg_container_meta_path(const tg_container *c); /* where metadata stands: the GGUF, or config.json */
 /* TG_E_IO if a mapped file of weights was overwritten in place since it was opened. */
 tg_status tg_container_check_unchanged(const tg_container *c, tg_error *err);
-/* TG_E_USAGE if writing `path` would take one of the files away that the model consists of. */
+/* TG_E_USAGE if writing `path` would take one of the files away that the model consists of, and for no name at all. */
 tg_status tg_container_check_output(const tg_container *c, const char *path, tg_error *err);
 const char *tg_container_format(const tg_container *c); /* "GGUF v3", "safetensors" */
 

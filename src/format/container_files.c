@@ -62,7 +62,7 @@ static bool is_sidecar(const char *name)
 
 tg_status tg_container_check_output(const tg_container *c, const char *path, tg_error *err)
 {
-    tg_status status = TG_OK;
+    tg_status status = *path ? TG_OK : tg_fail(err, TG_E_USAGE, NULL, "the name of the file to write is empty");
     for (size_t i = 0; i < c->n_files && status == TG_OK; i++)
         status = tg_path_check_output(path, c->files[i].path, err);
     for (int i = 1; c->parts && i < c->n_parts && status == TG_OK; i++)

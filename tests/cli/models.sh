@@ -74,6 +74,12 @@ status 0
 TINYGPT_MODEL=$T/env run generate -m "$T/option" x
 status 9
 err_has "$T/option"
+for words in "generate x -m" inspect; do # a variable that was not set, perhaps
+    # shellcheck disable=SC2086
+    run $words ""
+    status 2
+    err 'tinygpt: error: the name of the model is empty'
+done
 TINYGPT_MODEL='' run generate -n 0 x
 status 0
 

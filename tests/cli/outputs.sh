@@ -50,6 +50,16 @@ for name in model.gguf folder text template base; do
     ok "$name is as it was" diff -r "$T/was/$name" "$T/$name"
 done
 
+# no name at all
+for words in "$logits" "$perplexity" "generate -m $T/model.gguf -n 1 --session OUT Once" "$chat" \
+    "quantize $T/model.gguf OUT --type f16"; do
+    # shellcheck disable=SC2086
+    run ${words%OUT*} "" ${words#*OUT}
+    status 2
+    out ''
+    err "tinygpt: error: the name of the file to write is empty"
+done
+
 # its own older output, a name beside the inputs, and what is no file
 for output in "$T/logits" "$T/folder/logits" "$T/folder/logits" /dev/null; do
     run logits -m "$T/folder" --ids 1,2 -o "$output"
