@@ -3,6 +3,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -25,6 +26,50 @@ static float *mark(tg_kv *kv, int seq, int pos)
     tg_kv_view *v = &kv->layers.first;
     uint8_t *p = tg_kv_at(v, kv->seq[seq].block[pos / TG_KV_BLOCK], 1, false) + kv->layers.stride;
     return (float *)(void *)p + pos % TG_KV_BLOCK;
+}
+
+typedef struct place {
+    const uint8_t *at;
+    size_t n_bytes;
+} place;
+
+static int by_address(const void *a, const void *b)
+{
+    const place *x = a, *y = b;
+    return (x->at > y->at) - (x->at < y->at);
+}
+
+/* No block of any layer, head and kind lies where another does, and all are inside of what was reserved; small slabs
+ * for many heads, one that is not full, and pools of less than one. */
+static void blocks_have_places(void **state)
+{
+    (void)state;
+    static const struct {
+        int n_layer, n_head_kv, head_dim, n_ctx, slab;
+    } cases[] = {{3, 2, 64, 64, 4},   {3, 2, 64, 65, 4},    {2, 1, 5, 300, 8},    {3, 2, 64, 1024, 16},
+                 {3, 2, 64, 1025, 16}, {3, 1, 7, 3000, 16}, {8, 8, 128, 600, 8}, {16, 8, 128, 600, 4}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const tg_config c = {.n_layer = cases[i].n_layer, .n_head_kv = cases[i].n_head_kv, .head_dim = cases[i].head_dim};
+        tg_kv kv;
+        assert_int_equal(tg_kv_create(&kv, &c, cases[i].n_ctx, 1, TG_F32, TG_F32, NULL), TG_OK);
+        assert_int_equal(1 << kv.layers.first.slab_log2, cases[i].slab);
+        const size_t n = (size_t)(c.n_layer * c.n_head_kv * kv.n_blocks * 2);
+        place *places = malloc(n * sizeof *places), *p = places;
+        for (int layer = 0; layer < c.n_layer; layer++)
+            for (int head = 0; head < c.n_head_kv; head++)
+                for (int32_t block = 0; block < kv.n_blocks; block++)
+                    for (int values = 0; values < 2; values++, p++)
+                        p->at = tg_kv_block(&kv, values, layer, head, block, &p->n_bytes);
+        qsort(places, n, sizeof *places, by_address);
+        const uint8_t *free_from = kv.layers.first.data;
+        for (p = places; p < places + n; p++) {
+            assert_true(p->at >= free_from);
+            free_from = p->at + p->n_bytes;
+        }
+        assert_true(free_from <= kv.layers.first.data + kv.n_bytes);
+        free(places);
+        tg_kv_free(&kv);
+    }
 }
 
 static void capacity(void **state)
@@ -122,6 +167,7 @@ static void traffic(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(blocks_have_places),
         cmocka_unit_test(capacity),
         cmocka_unit_test(forks_copy_before_writing),
         cmocka_unit_test(traffic),
