@@ -515,6 +515,10 @@ void tg_meta_array_next_string(const tg_meta_array *a, uint64_t *at, const uint8
     in.pos = *at;
     *n_bytes = tg_cursor_u64(&in);
     *bytes = tg_cursor_bytes(&in, *n_bytes);
+    if (!*bytes) { /* it was whole when it was opened: someone has written to the file since */
+        *bytes = (const uint8_t *)"";
+        *n_bytes = 0;
+    }
     *at = in.pos;
 }
 

@@ -6,7 +6,6 @@
 #include <stdint.h>
 #include <cmocka.h>
 #include <fcntl.h>
-#include <fcntl.h>
 #include <math.h>
 #include <time.h>
 
@@ -824,6 +823,37 @@ static void limits_of_the_counts(void **state)
     bytes_free(&b);
 }
 
+/* The file is mapped, and written to by others while it is in use: lengths that were checked are others then. */
+static void overwritten(void **state)
+{
+    (void)state;
+    gguf g = gguf_new();
+    bytes *b = gguf_array(&g, "a.strings", GGUF_STRING, 2);
+    gguf_string(b, "one", 3);
+    gguf_string(b, "two", 3);
+    bytes file = gguf_file(&g);
+    const char *path = scratch_write("overwritten.gguf", file.data, file.n);
+    tg_container *c;
+    tg_meta_array a;
+    assert_int_equal(tg_container_open(&c, path, false, NULL), TG_OK);
+    assert_int_equal(tg_meta_get_array(c, "a.strings", TG_ELEM_STRING, &a, NULL), TG_META_FOUND);
+    const int fd = open(path, O_WRONLY);
+    const uint64_t lengths[] = {UINT64_MAX, UINT64_MAX - 8, 15, 1 << 20};
+    for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
+        assert_int_equal(pwrite(fd, &lengths[i], 8, (off_t)(file.n - a.raw_bytes)), 8);
+        uint64_t at = 0, n;
+        const uint8_t *s;
+        for (int k = 0; k < 3; k++) {
+            tg_meta_array_next_string(&a, &at, &s, &n);
+            assert_non_null(s);
+            assert_true(n <= a.raw_bytes && at <= a.raw_bytes);
+        }
+    }
+    close(fd);
+    tg_container_free(c);
+    bytes_free(&file);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -836,6 +866,7 @@ int main(void)
         cmocka_unit_test(m06_key_length),
         cmocka_unit_test(limit_of_the_key_is_accepted),
         cmocka_unit_test(m07_bytes_of_the_key),
+        cmocka_unit_test(overwritten),
         cmocka_unit_test(m08_the_same_key_twice),
         cmocka_unit_test(m09_value_types),
         cmocka_unit_test(m10_string_length),
