@@ -811,7 +811,7 @@ int main(int argc, char **argv)
         fprintf(stderr, "attention-bench: %s\n", err.message);
         return 7;
     }
-    tg_blas_warm_up(bench.team);
+    tg_blas_warm_up(bench.n_threads);
     for (int k = 0; k < N_SECTIONS; k++) {
         if (any && !chosen[k])
             continue;

@@ -5,8 +5,11 @@
 #include <cblas.h>
 #include <dlfcn.h>
 #include <pthread.h>
+#include <stdlib.h>
+#include <unistd.h>
 
 #include "base/memory.h"
+#include "kernel/team.h"
 
 /* The build for OpenMP first, wherever the system's plain name leads. */
 static const char *const libraries[] = {TG_BLAS_DIR "libopenblas.so.0", "libopenblas.so.0"};
@@ -20,13 +23,21 @@ static struct {
 } blas;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-/* It takes a buffer for each thread that OpenMP has by itself, whatever the team will be, beside those of its callers. */
+/* The threads that it wants for itself when it is loaded: one for each processor, allowed or not, or what this says. */
+static size_t n_threads_of_its_own(void)
+{
+    const char *said = getenv("OMP_NUM_THREADS");
+    const long n_processors = sysconf(_SC_NPROCESSORS_CONF), n = said ? strtol(said, NULL, 10) : 0;
+    return (size_t)(n > 0 && n < n_processors ? n : n_processors > 0 ? n_processors : 1);
+}
+
+/* It takes a buffer for each of those, whatever the team will be, beside those of its callers. */
 size_t tg_blas_bytes(int n_threads)
 {
     const size_t library = (size_t)48 << 20, buffer = (size_t)129 << 20;
     pthread_mutex_lock(&lock);
     const int n_new = n_threads > blas.n_threads ? n_threads - blas.n_threads : 0;
-    const size_t first = blas.sgemm ? 0 : library + buffer * (size_t)tg_team_openmp_size();
+    const size_t first = blas.sgemm ? 0 : library + buffer * n_threads_of_its_own();
     pthread_mutex_unlock(&lock);
     return first + buffer * (size_t)n_new;
 }
@@ -69,28 +80,20 @@ void tg_blas_gemm(int m, int n, int k, const float *a, size_t lda, const float *
                (blasint)ldb, add ? 1.0f : 0.0f, c, (blasint)ldc);
 }
 
-/* One after the other, and all are held until each has its own: else one could do for all that come later. */
-static void take_buffers(const tg_worker *w, void *arg)
+/* All are held until the last is there: else one could do for all. By this thread: what the others allocate comes from
+ * arenas of their own, for which there may be no room. */
+void tg_blas_warm_up(int n_threads)
 {
     float a[16] = {0}, b[16] = {0}, c[16];
-    void *buffer = NULL;
-    (void)arg;
-    for (int rank = 0; rank < w->size; rank++) {
-        if (rank == w->rank && blas.take_buffer && blas.give_buffer)
-            buffer = blas.take_buffer(0);
-        tg_barrier(w);
-    }
-    if (buffer)
-        blas.give_buffer(buffer);
-    else
-        tg_blas_gemm(4, 4, 4, a, 4, b, 4, false, c, 4);
-}
-
-void tg_blas_warm_up(tg_team *team)
-{
-    tg_team_run(team, take_buffers, NULL);
+    void *buffer[TG_MAX_THREADS];
+    const bool can_take = blas.take_buffer && blas.give_buffer;
+    for (int i = 0; i < n_threads && can_take; i++)
+        buffer[i] = blas.take_buffer(0);
+    for (int i = 0; i < n_threads && can_take; i++)
+        blas.give_buffer(buffer[i]);
+    tg_blas_gemm(4, 4, 4, a, 4, b, 4, false, c, 4);
     pthread_mutex_lock(&lock);
-    blas.n_threads = tg_team_size(team) > blas.n_threads ? tg_team_size(team) : blas.n_threads;
+    blas.n_threads = n_threads > blas.n_threads ? n_threads : blas.n_threads;
     pthread_mutex_unlock(&lock);
 }
 

@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "kernel/team.h"
+#include "base/error.h"
 
 /* To come before all else but the name; again costs nothing. TG_E_IO when it is not there, TG_E_RESOURCE when it has no
  * room. */
@@ -20,9 +20,9 @@ size_t tg_blas_bytes(int n_threads);
 void tg_blas_gemm(int m, int n, int k, const float *a, size_t lda, const float *b, size_t ldb, bool add, float *c,
                   size_t ldc);
 
-/* OpenBLAS ends the process when it cannot get its buffers: have it take those of all threads of a team before there is
- * much to lose. */
-void tg_blas_warm_up(tg_team *team);
+/* OpenBLAS ends the process when it cannot get its buffers: have it take those of so many threads (TG_MAX_THREADS at
+ * most) before there is much to lose. */
+void tg_blas_warm_up(int n_threads);
 
 const char *tg_blas_name(void); /* its kernels' name, or why there is none */
 

@@ -1,6 +1,7 @@
 /* team.c - OpenMP's only home. */
 #include "kernel/team.h"
 
+#include <ctype.h>
 #include <omp.h>
 #include <pthread.h>
 #include <sched.h>
@@ -41,11 +42,6 @@ struct tg_team {
     pthread_cond_t open;
 };
 
-int tg_team_openmp_size(void)
-{
-    return omp_get_max_threads();
-}
-
 /* ---- are they to be had? ------------------------------------------------------------------- */
 
 typedef struct probe {
@@ -53,6 +49,24 @@ typedef struct probe {
     pthread_t thread;
     pid_t id;
 } probe;
+
+/* Attributes of threads as OpenMP makes them; returns their stacks' size. OMP_STACKSIZE may say it: "64M"; "512" is KiB. */
+static size_t as_openmp(pthread_attr_t *how)
+{
+    static const char units[] = "BKMG";
+    const char *said = getenv("OMP_STACKSIZE");
+    char *unit = NULL;
+    size_t n = 0;
+    const unsigned long long number = said ? strtoull(said, &unit, 10) : 0;
+    pthread_attr_init(how);
+    if (number > 0 && number < 1ull << 32) {
+        unit += strspn(unit, " ");
+        const char *known = *unit ? strchr(units, toupper((unsigned char)*unit)) : strchr(units, 'K');
+        pthread_attr_setstacksize(how, known ? (size_t)number << 10 * (known - units) : 0); /* not below the least one */
+    }
+    pthread_attr_getstacksize(how, &n);
+    return n;
+}
 
 static void *pass(void *arg)
 {
@@ -70,15 +84,18 @@ static tg_status count_startable(int *n, tg_error *err)
 {
     enum { KEPT_BYTES = 8192 };
     probe *p = tg_alloc((size_t)*n, sizeof *p + KEPT_BYTES, "threads", err);
+    pthread_attr_t how;
     int k = 1;
     if (!p)
         return TG_E_RESOURCE;
+    as_openmp(&how);
     for (; k < *n; k++) {
         pthread_mutex_init(&p[k].gate, NULL);
         pthread_mutex_lock(&p[k].gate);
-        if (pthread_create(&p[k].thread, NULL, pass, &p[k]) != 0)
+        if (pthread_create(&p[k].thread, &how, pass, &p[k]) != 0)
             break;
     }
+    pthread_attr_destroy(&how);
     *n = k;
     while (--k > 0) {
         pthread_mutex_unlock(&p[k].gate);
@@ -106,21 +123,25 @@ static tg_status give_memory(tg_team *t, int n_threads, tg_error *err)
     return t->scratch ? TG_OK : TG_E_RESOURCE;
 }
 
+static tg_status take_less(tg_team *t, int n_threads, tg_error *err)
+{
+    tg_unreserve(t->scratch, all_bytes(t));
+    return give_memory(t, n_threads, err);
+}
+
 size_t tg_team_bytes(int n_threads, size_t scratch_bytes)
 {
     const tg_team t = {.n_threads = n_threads, .scratch_bytes = tg_round_up(scratch_bytes, 4096)};
-    pthread_attr_t usual;
-    size_t stack = 0;
-    if (pthread_attr_init(&usual) == 0) {
-        pthread_attr_getstacksize(&usual, &stack);
-        pthread_attr_destroy(&usual);
-    }
+    pthread_attr_t how;
+    const size_t stack = as_openmp(&how);
+    pthread_attr_destroy(&how);
     return all_bytes(&t) + stack * (size_t)(n_threads - 1);
 }
 
-static void nothing(const tg_worker *worker, void *arg)
+static void count(const tg_worker *worker, void *arg)
 {
-    (void)worker, (void)arg;
+    if (worker->rank == 0)
+        *(int *)arg = worker->size;
 }
 
 tg_status tg_team_create(tg_team **team, int n_threads, size_t scratch_bytes, tg_error *err)
@@ -130,26 +151,26 @@ tg_status tg_team_create(tg_team **team, int n_threads, size_t scratch_bytes, tg
     if (posix_memalign((void **)&t, 64, sizeof *t) != 0)
         return tg_fail_alloc(err, sizeof *t, "a thread team");
     memset(t, 0, sizeof *t);
+    pthread_mutex_init(&t->lock, NULL);
+    pthread_cond_init(&t->open, NULL);
     t->scratch_bytes = tg_round_up(scratch_bytes, 4096);
-    int n_startable = n_threads;
+    int n_there = n_threads;
     tg_status status = give_memory(t, n_threads, err);
     if (status == TG_OK) /* beside that memory */
-        status = count_startable(&n_startable, err);
-    if (status == TG_OK && n_startable < n_threads) {
-        tg_unreserve(t->scratch, all_bytes(t));
-        status = give_memory(t, n_startable, err);
-    }
+        status = count_startable(&n_there, err);
+    if (status == TG_OK && n_there < t->n_threads)
+        status = take_less(t, n_there, err);
+    if (status == TG_OK)
+        tg_team_run(t, count, &n_there); /* starts them */
+    if (status == TG_OK && n_there < t->n_threads) /* OMP_THREAD_LIMIT, OMP_DYNAMIC */
+        status = take_less(t, n_there, err);
     if (status != TG_OK) {
-        tg_unreserve(t->scratch, all_bytes(t));
-        free(t);
+        tg_team_free(t);
         return status;
     }
     cpu_set_t set;
     int cpus = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
     t->patience = t->n_threads <= cpus ? 10000000 : 0;
-    pthread_mutex_init(&t->lock, NULL);
-    pthread_cond_init(&t->open, NULL);
-    tg_team_run(t, nothing, NULL); /* starts them */
     *team = t;
     return TG_OK;
 }

@@ -23,8 +23,6 @@ enum { TG_MAX_THREADS = 512 };
 /* The smallest of affinity mask, cgroup quota (rounded down, at least 1) and physical cores; a positive
  * OMP_NUM_THREADS comes before them. */
 int tg_team_default_size(void);
-/* What OpenMP would take by itself: libraries go by that. */
-int tg_team_openmp_size(void);
 
 /* Of fewer threads, where the system starts no more of them: tg_team_size tells. */
 tg_status tg_team_create(tg_team **team, int n_threads, size_t scratch_bytes, tg_error *err);

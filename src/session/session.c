@@ -153,7 +153,7 @@ static tg_status give_room_to_blas(const tg_session *s, void **room, size_t n_by
     *room = NULL;
     tg_status status = tg_blas_load(err);
     if (status == TG_OK)
-        tg_blas_warm_up(s->team);
+        tg_blas_warm_up(tg_team_size(s->team));
     return status;
 }
 

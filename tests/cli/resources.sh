@@ -55,6 +55,19 @@ if [ ! "$asan" ]; then
     enough 220000 20000 -t 16 -c 16384 -b 8192 "Once"
     enough 440000 20000 -t 2 -b 16384 -m $FLOATS "ab"
     enough 300000 50000 -m $FLOATS "ab"
+    # OpenBLAS has no more threads of its own than there are processors, whatever is said
+    (export OMP_NUM_THREADS=99999999 && within $((450000 + 140000 * $(getconf _NPROCESSORS_CONF))) -m $FLOATS "ab")
+    status 0
+    out_is "$T/floats"
+    # R26: what is said to OpenMP
+    (ulimit -v 600000 && OMP_STACKSIZE=1G run generate --temp 0 -n 4 -t 2 "Once upon a time")
+    status 0
+    out_is "$T/whole"
+    err_has 'warning: fewer threads can be had than there should be: 1'
+    OMP_THREAD_LIMIT=2 run generate --temp 0 -n 4 -t 3 "Once upon a time"
+    status 0
+    out_is "$T/whole"
+    err_has 'warning: fewer threads can be had than there should be: 2'
     within 250000 -t 2 -m $FLOATS "ab"
     status 7
     out ''

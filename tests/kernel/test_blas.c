@@ -12,6 +12,7 @@
 
 #include "base/file.h"
 #include "kernel/blas.h"
+#include "kernel/team.h"
 
 enum { N_THREADS = 4, N = 160, ROUNDS = 50 };
 
@@ -63,7 +64,7 @@ static void buffers_of_all_threads(void **state)
     assert_int_equal(tg_team_create(&team, N_THREADS, 0, NULL), TG_OK);
     assert_true(tg_blas_bytes(N_THREADS) >= (size_t)N_THREADS << 27);
     const rlim_t cold = taken();
-    tg_blas_warm_up(team);
+    tg_blas_warm_up(N_THREADS);
     assert_true(taken() - cold >= (rlim_t)N_THREADS << 27);
     assert_int_equal(tg_blas_bytes(N_THREADS), 0);
     assert_true(tg_blas_bytes(N_THREADS + 1) >= (size_t)1 << 27);
