@@ -384,7 +384,7 @@ static void log_probabilities(void **state)
 static int load(void **state)
 {
     (void)state;
-    return tg_model_load(&model, "models/tales.gguf", 0, NULL);
+    return (int)tg_model_load(&model, "models/tales.gguf", 0, NULL);
 }
 
 static int unload(void **state)

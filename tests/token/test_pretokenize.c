@@ -138,8 +138,8 @@ static void long_runs(void **state)
                                         "\xcc\x81",
                                         "A",
                                         "A\xcc\x81",
-                                        "\xe5\xad\x97"
-                                        "A",
+                                        ("\xe5\xad\x97"
+                                         "A"),
                                         "/",
                                         "/\n"};
     enum { N = 1 << 20 };
