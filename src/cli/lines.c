@@ -46,7 +46,7 @@ int tg_lines_open_file(int *fd, const char *path, const tg_text_quoted *name, tg
 ssize_t tg_lines_read(int fd, const char *name, char *bytes, size_t n, tg_error *err)
 {
     for (;;) {
-        if (!await(fd, name))
+        if (tg_signals_caught() || !await(fd, name))
             return 0;
         ssize_t did = read(fd, bytes, n);
         if (did >= 0)
@@ -119,7 +119,7 @@ int tg_lines_next(tg_lines *lines, char **line, size_t *n, tg_error *err)
         if (status)
             return status;
     }
-    if (!end && lines->n == lines->at)
+    if (tg_signals_caught() || (!end && lines->n == lines->at))
         return TG_OK;
     *n = (end ? (size_t)(end - lines->bytes) : lines->n) - lines->at;
     *line = lines->bytes + lines->at;

@@ -37,7 +37,10 @@ long = where / "long"
 long.write_text("Once upon a time there was a king. " * 20000)
 lines = where / "lines"
 lines.write_text("Once upon a time there was a king.\n" * 20000)
+endless = "/dev/zero"  # a line without an end
 for words in (["generate", "-q", "--each-line", "-f", lines], ["perplexity", "-f", long],
+              ["generate", "-q", "--each-line", "-f", endless], ["generate", "-q", "--each-line", "--jsonl", "-f", endless],
+              ["score", "-f", endless], ["perplexity", "-f", endless],
               ["score", "-p", "Once", "-f", lines], ["bench", "-q", "-p", "0", "-n", "500", "-r", "500", "-t", "1"],
               ["chat", "-q", "--chat-template", "chatml", "--logit-bias", "0-10000", "Tell a tale"],
               ["quantize", MODEL, where / "q", "--type", "Q4_K_M", "--requantize", "-q"],
