@@ -249,7 +249,7 @@ bool tg_path_is_folder(const char *path)
 
 static bool is_there(int rc)
 {
-    return rc == 0 || (errno != ENOENT && errno != ENOTDIR && errno != ELOOP); /* and links that lead nowhere */
+    return rc == 0 || (errno != ENOENT && errno != ENOTDIR);
 }
 
 bool tg_path_exists(const char *path)
