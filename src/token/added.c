@@ -237,7 +237,7 @@ static bool counts(const tg_added_walk *w, const tg_added_token *token, size_t s
     }
     if (token->special)
         return w->special && !plain;
-    return !(foreign && w->written && w->written[token - w->set->tokens]);
+    return !(foreign && w->written[token - w->set->tokens]);
 }
 
 static bool stands_alone(const tg_added_walk *w, size_t start, size_t stop)

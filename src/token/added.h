@@ -49,7 +49,7 @@ typedef struct tg_added_walk {
     size_t n;
     bool special;  /* special tokens count */
     const uint8_t *plain; /* [n]: but not where a byte is not 0; NULL: everywhere */
-    const uint8_t *written; /* [set->n]: nor do tokens for which it is not 0, special or not, where a byte is 1 */
+    const uint8_t *written; /* [set->n], where a byte is: nor do tokens for which it is not 0, special or not, where a byte is 1 */
     size_t search; /* matching goes on here */
     size_t done;   /* text up to here is dealt with */
     size_t spaces; /* and up to here white space is known, from the end of a token on */

@@ -165,10 +165,10 @@ tg_status tg_tokenizer_encode_mixed(const tg_tokenizer *t, const void *text, con
     if (n_bytes > TG_MAX_TEXT_BYTES)
         return tg_fail(err, TG_E_USAGE, NULL, "text too large (found %zu bytes, allowed %d)",
                        n_bytes, TG_MAX_TEXT_BYTES);
-    uint8_t *written = template ? tg_alloc(t->raw.n + t->normalized.n, 1, "marks of tokens", err) : NULL;
-    if (template && !written)
+    uint8_t *written = plain ? tg_alloc(t->raw.n + t->normalized.n, 1, "marks of tokens", err) : NULL;
+    if (plain && !written)
         return TG_E_RESOURCE;
-    if (template) {
+    if (plain) {
         tg_added_mark(&t->raw, template, strlen(template), written);
         tg_added_mark(&t->normalized, template, strlen(template), written + t->raw.n);
     }

@@ -554,6 +554,7 @@ static void parts_are_joined(void **state)
         assert_memory_equal(t->data, eight, sizeof eight);
         assert_int_equal(tg_container_check_output(c, t->file, NULL), TG_E_USAGE);
     }
+    assert_int_equal(tg_container_check_output(c, "", NULL), TG_E_USAGE);
     assert_int_equal(tg_container_check_output(c, scratch_write("other", eight, sizeof eight), NULL), TG_OK);
     assert_non_null(strstr(tg_container_tensor(c, "b")->file, "p-00002-of-00003.gguf"));
     const tg_tensor *third = tg_container_tensor(c, "c");
