@@ -195,9 +195,9 @@ static void prepare_tile(const tile *t, scratch *s)
     c->head_dim = kv->head_dim;
     c->v_dim = kv->v_dim;
     c->soft_cap = t->a->mods.soft_cap;
-    /* A layer finds its keys in no cache, but in tests. One row of floats has so little to compute that inside a
-     * chunk the processor's own loads run far enough ahead. */
-    c->stream = t->last_block >= (t->n == 1 && kv->type_k == TG_F32 ? TG_KV_CHUNK_BLOCKS : 1);
+    /* A layer finds its keys in no cache, but in tests. One row of floats has so little to compute that inside two
+     * chunks the processor's own loads run far enough ahead. */
+    c->stream = t->last_block >= (t->n == 1 && kv->type_k == TG_F32 ? 2 * TG_KV_CHUNK_BLOCKS : 1);
     c->n = t->n;
     c->q = s->q;
     c->lo = s->lo;
