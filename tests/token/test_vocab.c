@@ -134,6 +134,10 @@ static void text_alphabet(void **state)
     tg_vocab_find_merge(&v, "b", 1, "\xff", 1, 3, ids);
     assert_memory_equal(ids, ((int32_t[]){-1, -1, -1}), sizeof ids);
     assert_true(v.before_space['b'] && v.before_space[' '] && !v.before_space['a']);
+    /* a guess that is as long as the merged token, but to which no bytes lead */
+    assert_int_equal(tg_vocab_set_literal(&v, 3, "abcd", 4, &err), TG_OK);
+    tg_vocab_find_merge(&v, "b\xe2\x96\x81", 4, "\xe2\x96\x81" "a", 4, 3, ids);
+    assert_memory_equal(ids, ((int32_t[]){2, 0, 3}), sizeof ids);
     tg_vocab_deinit(&v);
 
     static const char *const no_bytes[] = {"<0x4>",  "<0x411>", "<0xG0>",
