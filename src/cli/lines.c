@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "base/open.h"
 #include "cli/signals.h"
 
@@ -63,7 +64,9 @@ int tg_lines_open(tg_lines *lines, const char *path, size_t max_line, tg_error *
     *lines = (tg_lines){.max_line = max_line};
     bool from_stdin = !path || !strcmp(path, "-");
     tg_text_quote(&lines->name, from_stdin ? "stdin" : path);
-    return from_stdin ? TG_OK : tg_lines_open_file(&lines->fd, path, &lines->name, err);
+    /* Answers that go behind the lines would be lines, too, and so on until the disk is full. */
+    int status = (int)tg_path_check_output("/dev/stdout", from_stdin ? "/dev/stdin" : path, err);
+    return status || from_stdin ? status : tg_lines_open_file(&lines->fd, path, &lines->name, err);
 }
 
 void tg_lines_close(tg_lines *lines)

@@ -23,7 +23,7 @@ typedef struct tg_lines {
     bool ended;
 } tg_lines;
 
-/* `path` NULL or "-" is stdin. */
+/* `path` NULL or "-" is stdin. TG_E_USAGE when it is the file that stdout goes to. */
 int tg_lines_open(tg_lines *lines, const char *path, size_t max_line, tg_error *err);
 void tg_lines_close(tg_lines *lines);
 /* *line becomes the next one's n bytes, without its newline and with a NUL behind, until the next call, or NULL

@@ -85,4 +85,25 @@ for file in 1 2; do
     status 0
 done
 
+# Answers to lines do not go behind the lines, where they would be lines without an end; a text is read whole before it
+# is continued.
+for words in "generate -q --each-line -n 1 --temp 0" "score -p Once"; do
+    for from in "$T/text" -; do
+        cp "$T/was/text" "$T/text"
+        echo "tinygpt $words -f $from >>text" >"$T/what"
+        # shellcheck disable=SC2086,SC2094
+        "$TINYGPT" $words -f "$from" <"$T/text" >>"$T/text" 2>"$T/err"
+        echo $? >"$T/rc"
+        status 2
+        err "tinygpt: error: /dev/stdout: is read from, and cannot be written to"
+        ok "the lines are as they were" cmp "$T/was/text" "$T/text"
+    done
+done
+# shellcheck disable=SC2094
+"$TINYGPT" generate -q -n 3 --temp 0 --chomp -f "$T/text" >>"$T/text" 2>"$T/err" </dev/null
+echo $? >"$T/rc"
+status 0
+err ''
+ok "the text is continued" [ "$(wc -c <"$T/text")" -gt "$(wc -c <"$T/was/text")" ]
+
 finish
