@@ -24,10 +24,15 @@ int tg_session_file_read(tg_saved **saved, const char *path, const tg_model *mod
 int tg_session_file_open(tg_session_file *f, const char *path, const tg_model *model, int n_ctx, tg_error *err)
 {
     struct stat st;
+    tg_text_quoted q;
     f->path = path;
     if (stat(path, &st) != 0 && errno == ENOENT)
         return TG_OK;
-    return tg_session_file_read(&f->saved, path, model, n_ctx, err);
+    int status = tg_session_file_read(&f->saved, path, model, n_ctx, err);
+    if (!status && tg_saved_get_text(f->saved)->n_note > 0) /* its messages, which a text would take the place of */
+        status = tg_cli_fail(err, TG_E_SESSION, "%s: a conversation, and no text (chat goes on with it)",
+                             tg_text_quote(&q, path));
+    return status;
 }
 
 void tg_session_file_free(tg_session_file *f)

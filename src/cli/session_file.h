@@ -18,7 +18,7 @@ typedef struct tg_session_file {
 /* TG_E_SESSION, and *saved NULL, for a file that is rejected, or is of more tokens than a context has room for. */
 int tg_session_file_read(tg_saved **saved, const char *path, const tg_model *model, int n_ctx, tg_error *err);
 
-/* The same, but that a file which is not there is a new session. */
+/* The same, but that a file which is not there is a new session, and a conversation is rejected. */
 int tg_session_file_open(tg_session_file *f, const char *path, const tg_model *model, int n_ctx, tg_error *err);
 void tg_session_file_free(tg_session_file *f);
 

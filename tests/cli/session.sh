@@ -225,5 +225,14 @@ ok "both turns" grep -qaF '["user","And who am I?"]' "$T/chat"
 run chat -t 1 --chat-template chatml -n 6 --session "$S" "a"
 status 4
 err_has 'no conversation'
+cp "$T/chat" "$T/was"
+for more in Once "--append Once" "--no-stdin -n 0"; do
+    # shellcheck disable=SC2086
+    run generate -t 1 --session "$T/chat" $more
+    status 4
+    out ''
+    err "tinygpt: error: $T/chat: a conversation, and no text (chat goes on with it)"
+done
+ok "and a conversation stays one" cmp "$T/was" "$T/chat"
 
 finish
