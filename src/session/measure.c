@@ -8,6 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/limit.h"
 #include "base/memory.h"
 #include "kernel/vector.h"
 
@@ -318,19 +319,24 @@ static void touch(const tg_worker *w, void *arg)
             ((volatile uint8_t *)(uintptr_t)s->item->at)[unit * UNIT + i] = 1;
 }
 
-/* Well past any cache, and at most a quarter of the memory that is free. */
+/* Well past any cache, and at most a quarter of the memory that is free and of what the control groups allow. */
 static size_t buffer_bytes(void)
 {
-    const size_t least = (size_t)64 << 20, most = (size_t)512 << 20;
-    long pages = sysconf(_SC_AVPHYS_PAGES), page = sysconf(_SC_PAGESIZE);
-    size_t n = pages > 0 && page > 0 ? (size_t)pages / 4 * (size_t)page : least;
-    return n < least ? least : n > most ? most : n / UNIT * UNIT;
+    const uint64_t least = (uint64_t)64 << 20, most = (uint64_t)512 << 20, group = tg_limit_of_groups("");
+    const long pages = sysconf(_SC_AVPHYS_PAGES), page = sysconf(_SC_PAGESIZE);
+    const uint64_t left = pages > 0 && page > 0 ? (uint64_t)pages * (uint64_t)page : 0;
+    const uint64_t n = (group < left ? group : left) / 4;
+    return (size_t)(n < least ? least : n > most ? most : n / UNIT * UNIT);
 }
 
 static tg_status read_rate(tg_team *team, double *bytes_per_s, tg_error *err)
 {
-    size_t n_bytes = buffer_bytes();
-    uint8_t *buffer = tg_reserve(n_bytes, "a buffer to read", err);
+    static const char purpose[] = "a buffer to read";
+    const size_t n_bytes = buffer_bytes();
+    const tg_status status = tg_limit_check(n_bytes, purpose, err);
+    if (status != TG_OK)
+        return status;
+    uint8_t *buffer = tg_reserve(n_bytes, purpose, err);
     spans s = {.err = err};
     if (buffer)
         add(&s, buffer, n_bytes);

@@ -13,6 +13,7 @@ from process import PROGRAM, ROOT, check, done, end, folder, run
 
 where = folder()
 TEXT = ["generate", "--temp", "0", "-n", "5", "Once upon a time"]
+BENCH = [PROGRAM, "bench", "--n-prompt", "0", "--n-gen", "1", "--repetitions", "1"]
 reference = run(*TEXT).out
 
 
@@ -41,14 +42,19 @@ UNSHARE = ("unshare", "-rm") if os.getuid() else ("unshare", "-m")
 can_mount = shutil.which("unshare") and subprocess.run([*UNSHARE, "true"], capture_output=True).returncode == 0
 
 
-def in_groups(groups, files):
-    """Threads under the lines of /proc/self/cgroup and files below /sys/fs/cgroup."""
+def within(groups, files):
+    """Words before a command that runs it under the lines of /proc/self/cgroup and files below /sys/fs/cgroup."""
     made = where / f"groups{len(list(where.iterdir()))}"
     for name, text in {**files, "groups": groups}.items():
         (made / name).parent.mkdir(parents=True, exist_ok=True)
         (made / name).write_text(text)
     script = f'''mount --bind "{made}" /sys/fs/cgroup && exec 3<"{made}/groups" && mount --bind "{made}/groups" /proc/$$/cgroup && exec "$@"'''
-    return threads(wrap=(*UNSHARE, "sh", "-c", script, "sh"))
+    return *UNSHARE, "sh", "-c", script, "sh"
+
+
+def in_groups(groups, files):
+    """Threads there."""
+    return threads(wrap=within(groups, files))
 
 
 if not can_mount:
@@ -74,8 +80,24 @@ else:
     for groups, name in (("0::/a\n", "a/memory.max"), ("7:memory:/a\n", "memory/a/memory.limit_in_bytes")):
         told = in_groups(groups, {name: "1048576\n"})
         check("found a limit of 1.0 MiB of memory (the control group's)" in str(told), f"R25: {name}: {told}")
+    words = [*within("0::/\n", {"memory.max": f"{64 << 20}\n"}), *BENCH]
+    ended = subprocess.run(words, stdin=subprocess.DEVNULL, capture_output=True)
+    check(ended.returncode == 7 and b"64.0 MiB are needed for a buffer to read" in ended.stderr, f"R25: bench: {ended}")
 
-# a real group, where one can be made
+# real groups, where they can be made
+group = pathlib.Path("/sys/fs/cgroup/memory") / f"tinygpt-test-{os.getpid()}"
+try:
+    group.mkdir()
+except OSError:
+    print("R25: no group can be made here")
+else:
+    try:
+        (group / "memory.limit_in_bytes").write_text(str(200 << 20))
+        ended = subprocess.run(BENCH, stdin=subprocess.DEVNULL, capture_output=True,
+                               preexec_fn=lambda: (group / "cgroup.procs").write_text(str(os.getpid())))
+        check(ended.returncode == 0, f"R25: bench in a real group: {ended}")
+    finally:
+        group.rmdir()
 group = pathlib.Path("/sys/fs/cgroup/cpu") / f"tinygpt-test-{os.getpid()}"
 try:
     group.mkdir()
