@@ -412,7 +412,7 @@ static void run(const tg_worker *w, const tg_attn *a, enum schedule schedule, sc
     /* Tiny units are taken several at a time. */
     size_t grain = schedule == WHOLE ? grain_of(w, a) : 1, n_takes = (n_units + grain - 1) / grain;
     cursor c = {0};
-    tile t = {0};
+    tile t = {.a = a};
     for (size_t take; (take = tg_take(w, n_takes)) < n_takes;) {
         for (size_t unit = take * grain; unit < (take + 1) * grain && unit < n_units; unit++) {
             int index = (int)(unit / parts), head = index % a->kv.n_head_kv;
