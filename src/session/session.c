@@ -119,6 +119,8 @@ static bool any_float(const tg_weights *w, tg_matmul_mode mode)
  * until it gets one, and without room for ever: its part is held until all the rest has found its own. */
 static tg_status find_room(const tg_session *s, void **blas, size_t *blas_bytes, tg_error *err)
 {
+    /* For a moment beside the cache, until it begins with a huge page; for each token, by who draws from them. */
+    enum { HUGE_PAGE = 2 << 20, BYTES_TO_DRAW = 48 };
     const tg_session_params *p = &s->params;
     uint64_t kv_bytes, scratch_bytes;
     tg_session_needs(s->w, p, &kv_bytes, &scratch_bytes);
@@ -126,7 +128,8 @@ static tg_status find_room(const tg_session *s, void **blas, size_t *blas_bytes,
     if (status != TG_OK)
         return status;
     *blas_bytes = s->uses_blas ? tg_blas_bytes(p->n_threads) : 0;
-    const size_t all = *blas_bytes + kv_bytes + scratch_bytes + tg_team_bytes(p->n_threads, 0);
+    const size_t beside = HUGE_PAGE + (size_t)s->w->config.n_vocab * BYTES_TO_DRAW;
+    const size_t all = *blas_bytes + kv_bytes + scratch_bytes + tg_team_bytes(p->n_threads, 0) + beside;
     char *room = tg_reserve(all, s->uses_blas ? "OpenBLAS and its buffers, the cache, threads and scratch memory"
                                               : "the cache, threads and scratch memory", err);
     if (!room)

@@ -52,6 +52,7 @@ if [ ! "$asan" ]; then
         done
         ok "R26: $* is enough at the end" test $reached -eq 1
     }
+    (export OMP_STACKSIZE=64K && enough 46000 1010 -t 64 "Once")
     enough 220000 20000 -t 16 -c 16384 -b 8192 "Once"
     enough 440000 20000 -t 2 -b 16384 -m $FLOATS "ab"
     enough 300000 50000 -m $FLOATS "ab"
