@@ -7,6 +7,7 @@
 
 #include "attn/strategy.h"
 #include "base/memory.h"
+#include "base/open.h"
 #include "base/sum.h"
 #include "convert/recipe.h"
 #include "format/container.h"

@@ -46,8 +46,4 @@ bool tg_path_exists(const char *path);
 /* The name is taken, be it by a link that leads nowhere. */
 bool tg_path_is_taken(const char *path);
 
-/* TG_E_USAGE where both stand for one regular file, whatever links there are between: writing `output` would take
- * `input` away. */
-tg_status tg_path_check_output(const char *output, const char *input, tg_error *err);
-
 #endif

@@ -5,6 +5,8 @@
 #include <errno.h>
 #include <fcntl.h>
 
+#include "base/error.h"
+
 /* As openat, and again as long as it is interrupted; closed on exec. `folder` may be AT_FDCWD. */
 static inline int tg_open(int folder, const char *path, int flags, mode_t mode)
 {
@@ -14,5 +16,9 @@ static inline int tg_open(int folder, const char *path, int flags, mode_t mode)
     } while (fd < 0 && errno == EINTR);
     return fd;
 }
+
+/* TG_E_USAGE where both stand for one regular file, whatever links there are between: writing `output` would take
+ * `input` away. */
+tg_status tg_path_check_output(const char *output, const char *input, tg_error *err);
 
 #endif

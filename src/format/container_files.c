@@ -2,6 +2,7 @@
 #include <assert.h>
 #include <string.h>
 
+#include "base/open.h"
 #include "format/reader.h"
 
 /* ---- weights ------------------------------------------------------------------------------------------ */
