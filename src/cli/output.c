@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -94,8 +95,8 @@ static void write_all(tg_output *out, const char *bytes, size_t n)
             n -= (size_t)did;
         } else if (errno == EAGAIN) { /* someone who shares the terminal or pipe made it so */
             poll(&(struct pollfd){.fd = out->fd, .events = POLLOUT}, 1, -1);
-        } else if (errno != EINTR || tg_signals_caught()) {
-            out->error = errno;
+        } else if (errno != EINTR || (tg_signals_caught() && !(out->is_terminal && tg_signals_caught() == SIGINT))) {
+            out->error = errno; /* a chat goes on behind Ctrl-C, and a terminal takes the rest at once */
         }
     }
 }
