@@ -487,7 +487,6 @@ bool tg_attention_is_long(const tg_attn *a)
 
 void tg_attention_fetch(const tg_worker *w, const tg_attn *a)
 {
-    enum { MOST = 128 * 1024 }; /* a small part of the second-level cache */
     const tg_kv_view *kv = &a->kv;
     const int step = is_split(w, a) ? lanes_together(w, kv->n_head_kv) : TG_ATTN_LANES;
     const size_t parts = (size_t)(TG_ATTN_LANES / step);
@@ -501,7 +500,8 @@ void tg_attention_fetch(const tg_worker *w, const tg_attn *a)
         return;
     const int32_t block = a->seq[a->row->seq].block[chunk * TG_KV_CHUNK_BLOCKS];
     const uint8_t *at = tg_kv_at(kv, block, (int)(unit / parts), false);
-    tg_fetch_while_waiting(w, &(tg_streams){.at = {at}, .end = {at + (kv->chunk_bytes < MOST ? kv->chunk_bytes : MOST)}});
+    const size_t n_bytes = kv->chunk_bytes < TG_STREAM_MOST ? kv->chunk_bytes : TG_STREAM_MOST;
+    tg_fetch_while_waiting(w, &(tg_streams){.at = {at}, .end = {at + n_bytes}});
 }
 
 int tg_kv_put(const tg_kv_view *kv, const tg_kv_seq *seq, int pos, const float *k, const float *v)

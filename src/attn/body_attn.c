@@ -207,13 +207,12 @@ static int row_step(const tg_chunk *c)
     return c->n < WIDEN_ROWS ? ROWS - 1 : ROWS;
 }
 
-/* Each block in turn, for all rows: it stays in the first-level cache meanwhile. */
-static void for_blocks(const part *t, by_rows fn)
+/* A block for all rows: it stays in the first-level cache meanwhile. */
+static void for_rows(const part *t, by_rows fn, int b)
 {
-    int step = row_step(t->c);
-    for (int b = t->from / TG_KV_BLOCK; b * TG_KV_BLOCK < t->to; b++)
-        for (int r = t->r0; r < t->end; r += step)
-            fn[lower(step, t->end - r)](r, t, b);
+    const int step = row_step(t->c);
+    for (int r = t->r0; r < t->end; r += step)
+        fn[lower(step, t->end - r)](r, t, b);
 }
 
 /* ---- 3. weighted values of float types ----------------------------------------------------------- */
@@ -322,13 +321,18 @@ static void round_rows(const part *t, int b)
 
 /* ---- 3. weighted values of Q8_0 and Q4 ----------------------------------------------------------- */
 
+/* Of a block's values, in front of their scales. */
+static size_t code_bytes(const tg_chunk *c)
+{
+    return TG_KV_BLOCK / 2 * tg_kv_v_pair_bytes(c->type_v, c->head_dim);
+}
+
 /* p times the values' scales as 15-bit fixed point: relative to the largest product of the chunk, a step
  * is 2^-15, far below that of the values' own codes, and 256 products of it with a code fit 32 bits.
  * Returns the largest / 32767. */
 static __attribute__((noinline)) float fix_row(const part *t, const float *p, int scale, int16_t *out)
 {
-    size_t codes = TG_KV_BLOCK / 2 * tg_kv_v_pair_bytes(t->c->type_v, t->c->head_dim);
-    size_t at = codes + (size_t)scale * TG_KV_BLOCK * 2;
+    size_t at = code_bytes(t->c) + (size_t)scale * TG_KV_BLOCK * 2;
     int first = t->from / TG_KV_BLOCK, end = (t->to + TG_KV_BLOCK - 1) / TG_KV_BLOCK;
     float x[TG_KV_CHUNK];
     vf most = vf_zero(), taint = vf_zero(); /* 0, or NaN where a scale is: codes could not show it */
@@ -353,9 +357,8 @@ static __attribute__((noinline)) float fix_row(const part *t, const float *p, in
 static void fetch_scales(const part *t)
 {
     const tg_chunk *c = t->c;
-    const size_t codes = TG_KV_BLOCK / 2 * tg_kv_v_pair_bytes(c->type_v, c->head_dim);
     for (int b = t->from / TG_KV_BLOCK; b * TG_KV_BLOCK < t->to; b++)
-        for (size_t i = codes; i < tg_kv_v_block_bytes(c->type_v, c->head_dim); i += 64)
+        for (size_t i = code_bytes(c); i < tg_kv_v_block_bytes(c->type_v, c->head_dim); i += 64)
             __builtin_prefetch(c->v[b] + i);
 }
 
@@ -463,7 +466,7 @@ static void weigh(const part *t, int b, float sum[TG_ATTN_SUB][16])
 static void weigh_values(const part *t)
 {
     const tg_chunk *c = t->c;
-    const int step = row_step(c), form = form_of(c, c->type_v);
+    const int form = form_of(c, c->type_v);
     const bool codes = has_codes(c->type_v);
     float sum[TG_ATTN_SUB][16];
     memset(sum, 0, (size_t)(t->end - t->r0) * sizeof *sum);
@@ -471,13 +474,13 @@ static void weigh_values(const part *t)
         weigh(t, b, sum);
         if (form == DOT)
             round_rows(t, b);
-        for (int r = t->r0; r < t->end && !codes; r += step)
-            values_by_form[form][lower(step, t->end - r)](r, t, b);
+        if (!codes)
+            for_rows(t, values_by_form[form], b);
     }
-    if (codes)
+    if (codes) {
         fix_rows(t);
-    for (int r = t->r0; r < t->end && codes; r += step)
-        values_by_form[form][lower(step, t->end - r)](r, t, 0); /* of the whole chunk */
+        for_rows(t, values_by_form[form], 0); /* the whole chunk */
+    }
     for (int r = t->r0; r < t->end; r++)
         o_of(t, r)[c->v_dim + 1] = vf_sum(vf_load(sum[r - t->r0]));
 }
@@ -570,7 +573,8 @@ static void absorb_part(const tg_chunk *c, int r0, int end, float *states)
 
     if (t.ahead && has_codes(c->type_v))
         fetch_scales(&t);
-    for_blocks(&t, scores_by_form[form_of(c, c->type_k)]);
+    for (int b = t.from / TG_KV_BLOCK; b * TG_KV_BLOCK < t.to; b++)
+        for_rows(&t, scores_by_form[form_of(c, c->type_k)], b);
     for (int r = r0; r < end; r++)
         o_of(&t, r)[c->v_dim] =
             c->lo[r] < c->hi[r] ? row_max(scores_of(&t, r), c->lo[r], c->hi[r], c->soft_cap) : -INFINITY;

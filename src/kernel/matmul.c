@@ -205,7 +205,6 @@ static const uint8_t *ahead_of(const stream *s, const uint8_t *at)
  * one. */
 static void fetch_while_waiting(const tg_worker *w, const plan *next, bool start)
 {
-    enum { MOST = 128 * 1024 }; /* of a stream: a small part of the second-level cache */
     tg_streams s = {{NULL}, {NULL}};
     if (next && next->share_first < next->share_end) {
         int first = product_of(next, next->share_first), n = next->job->then ? next->job->n_products : 1;
@@ -214,7 +213,7 @@ static void fetch_while_waiting(const tg_worker *w, const plan *next, bool start
             size_t ahead = start ? 0 : ahead_for(next->job->product[first + i].w) / (size_t)n;
             const uint8_t *at = weights_at(next, first + i, next->share_first);
             size_t bytes = (size_t)(weights_at(next, first + i, end) - at);
-            bytes = bytes < MOST ? bytes : MOST;
+            bytes = bytes < TG_STREAM_MOST ? bytes : TG_STREAM_MOST;
             if (bytes > ahead) {
                 s.at[i] = at + ahead;
                 s.end[i] = at + bytes;

@@ -43,8 +43,9 @@ void tg_barrier(const tg_worker *w);
  * callers name the same. */
 void tg_meet(const tg_worker *w, size_t n_units, void (*fn)(void *arg, size_t unit), void *arg);
 
-/* What a thread will read soon: from at[i] up to end[i], by turns. */
-enum { TG_STREAMS = 2 };
+/* What a thread will read soon: from at[i] up to end[i], by turns; of each at most a small part of the second-level
+ * cache. */
+enum { TG_STREAMS = 2, TG_STREAM_MOST = 128 * 1024 };
 typedef struct tg_streams {
     const uint8_t *at[TG_STREAMS], *end[TG_STREAMS];
 } tg_streams;
