@@ -1,4 +1,5 @@
 """R02, R34 on a full file system; R31 to R33, R39, R40: what the machine gives: processors, locale, clock, modes."""
+import contextlib
 import json
 import math
 import os
@@ -84,33 +85,32 @@ else:
     ended = subprocess.run(words, stdin=subprocess.DEVNULL, capture_output=True)
     check(ended.returncode == 7 and b"64.0 MiB are needed for a buffer to read" in ended.stderr, f"R25: bench: {ended}")
 
-# real groups, where they can be made
-group = pathlib.Path("/sys/fs/cgroup/memory") / f"tinygpt-test-{os.getpid()}"
-try:
-    group.mkdir()
-except OSError:
-    print("R25: no group can be made here")
-else:
+@contextlib.contextmanager
+def real_group(row, controller, **limits):
+    """A group with these limits, and what a process calls before it runs to be in it; None where none can be made."""
+    group = pathlib.Path("/sys/fs/cgroup", controller, f"tinygpt-test-{os.getpid()}")
     try:
-        (group / "memory.limit_in_bytes").write_text(str(200 << 20))
-        ended = subprocess.run(BENCH, stdin=subprocess.DEVNULL, capture_output=True,
-                               preexec_fn=lambda: (group / "cgroup.procs").write_text(str(os.getpid())))
+        group.mkdir()
+    except OSError:
+        print(f"{row}: no group can be made here")
+        yield None
+        return
+    try:
+        for name, value in limits.items():
+            (group / f"{controller}.{name}").write_text(str(value))
+        yield lambda: (group / "cgroup.procs").write_text(str(os.getpid()))
+    finally:
+        group.rmdir()
+
+
+with real_group("R25", "memory", limit_in_bytes=200 << 20) as enter:
+    if enter:
+        ended = subprocess.run(BENCH, stdin=subprocess.DEVNULL, capture_output=True, preexec_fn=enter)
         check(ended.returncode == 0, f"R25: bench in a real group: {ended}")
-    finally:
-        group.rmdir()
-group = pathlib.Path("/sys/fs/cgroup/cpu") / f"tinygpt-test-{os.getpid()}"
-try:
-    group.mkdir()
-except OSError:
-    print("R31: no group can be made here")
-else:
-    try:
-        (group / "cpu.cfs_period_us").write_text("100000")
-        (group / "cpu.cfs_quota_us").write_text("100000")
-        found = threads(preexec_fn=lambda: (group / "cgroup.procs").write_text(str(os.getpid())))
+with real_group("R31", "cpu", cfs_period_us=100000, cfs_quota_us=100000) as enter:
+    if enter:
+        found = threads(preexec_fn=enter)
         check(found == 1, f"R31: a real quota: {found}")
-    finally:
-        group.rmdir()
 
 # ---- R32 ---------------------------------------------------------------------------------------------
 
