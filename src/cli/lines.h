@@ -27,8 +27,8 @@ typedef struct tg_lines {
 int tg_lines_open(tg_lines *lines, const char *path, size_t max_line, tg_error *err);
 void tg_lines_close(tg_lines *lines);
 /* *line becomes the next one's n bytes, without its newline and with a NUL behind, until the next call, or NULL
- * behind the last, and when a signal is to end the program. What follows the last newline is a line unless it is empty. Of a line that is longer than max_line
- * the first max_line + 1 bytes come, and the rest is passed over. */
+ * behind the last, and when a signal is to end the program. What follows the last newline is a line unless it is empty.
+ * Of a line that is longer than max_line the first max_line + 1 bytes come, and the rest is passed over. */
 int tg_lines_next(tg_lines *lines, char **line, size_t *n, tg_error *err);
 /* Is there something to go on with, a line, a part of one or the end, without waiting? */
 bool tg_lines_ready(const tg_lines *lines);

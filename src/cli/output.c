@@ -86,6 +86,14 @@ int tg_output_open(tg_output *out, const char *path, tg_error *err)
 /* ---- writing ----------------------------------------------------------------------------------
  */
 
+/* A signal was caught, and what is left might wait for ever; a terminal takes it at once when Ctrl-C was typed, behind
+ * which a chat goes on. */
+static bool ends_writing(const tg_output *out)
+{
+    const int caught = tg_signals_caught();
+    return caught && !(caught == SIGINT && out->is_terminal);
+}
+
 static void write_all(tg_output *out, const char *bytes, size_t n)
 {
     while (n > 0 && !out->error) {
@@ -95,8 +103,8 @@ static void write_all(tg_output *out, const char *bytes, size_t n)
             n -= (size_t)did;
         } else if (errno == EAGAIN) { /* someone who shares the terminal or pipe made it so */
             poll(&(struct pollfd){.fd = out->fd, .events = POLLOUT}, 1, -1);
-        } else if (errno != EINTR || (tg_signals_caught() && !(out->is_terminal && tg_signals_caught() == SIGINT))) {
-            out->error = errno; /* a chat goes on behind Ctrl-C, and a terminal takes the rest at once */
+        } else if (errno != EINTR || ends_writing(out)) {
+            out->error = errno;
         }
     }
 }

@@ -10,6 +10,7 @@
 #include <sys/time.h>
 
 #include "base/file.h"
+#include "base/open.h"
 #include "support/scratch.h"
 
 static void contents(void **state)
