@@ -62,7 +62,7 @@ VEC_MANY void fused_some(const int type, const int R, const int n, rows at, cons
                 vi sum[2] = {without_offset(form, a, 0),
                              has_halves(form) ? without_offset(form, a, 1) : vi_set1(0)};
                 for (int h = 0; h < 2; h++)
-                    sum[h] = vi_dot(sum[h], w.code + 4 * h, a->q + 16 * h, 4, largest(form));
+                    sum[h] = vi_dot_all(sum[h], w.code + 4 * h, a->q + 16 * h, 4, largest(form));
                 if (!has_halves(form))
                     sum[0] = vi_add(sum[0], sum[1]);
                 for (int h = 0; h <= has_halves(form); h++)

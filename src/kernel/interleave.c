@@ -3,17 +3,17 @@
 
 #include <string.h>
 
-/* Bytes of a block before its first word; what is behind the last follows from its size. To add a type: what it
- * has there, unless it is none. */
+/* Bytes of a block before its first word, which are float16 if there are two or four; what is behind the last follows
+ * from its size. To add a type: what it has there, unless it is none. */
 static const uint8_t before_words[TG_TYPE_COUNT] = {
-    [TG_Q8_0] = 2, [TG_Q4_0] = 2, [TG_Q5_0] = 2, [TG_IQ4_NL] = 2, [TG_MXFP4] = 1,
+    [TG_Q8_0] = 2, [TG_Q4_0] = 2, [TG_Q5_0] = 2, [TG_IQ4_NL] = 2, [TG_MXFP4] = 1, [TG_Q4_1] = 4, [TG_Q5_1] = 4,
 };
 
 /* A block in pieces: how many bytes are at `at`. */
 static size_t piece(const tg_dtype *t, size_t at)
 {
     const size_t before = before_words[t->type], left = (size_t)t->block_bytes - at;
-    return at < before ? before : left < 4 ? left : 4;
+    return at < before ? (before < 2 ? before : 2) : left < 4 ? left : 4;
 }
 
 size_t tg_interleaved_bytes(const tg_matrix *m)

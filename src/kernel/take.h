@@ -99,26 +99,28 @@ VEC_MANY void take_q4_0(rows r, taken *out)
     out->scale[0] = half_at(r, 0);
 }
 
-VEC void words_q4_1(const vi word[5], taken *out)
+/* Scale and minimum, which a block begins with; `word`: in the file's layout. */
+VEC void scale_and_min(rows r, vi word, taken *out)
 {
-    halves(word + 1, out->code);
-    out->scale[0] = vf_from_low_f16(word[0]);
-    out->min[0] = from_high_f16(word[0]);
+    out->scale[0] = r.stride ? vf_from_low_f16(word) : vf_load_f16(place(r, 0));
+    out->min[0] = r.stride ? from_high_f16(word) : vf_load_f16(place(r, 2));
 }
 
 /* One block of several: four are five times 16 bytes. */
 VEC_MANY void take_q4_1(const int i, const int n, rows r, kept *k, taken *out)
 {
     if (n == 1) {
-        vi word[5] = {word_at(r, 0)};
-        words4(r, AT(q4_1, q), word + 1);
-        words_q4_1(word, out);
+        vi raw[4];
+        words4(r, AT(q4_1, q), raw);
+        halves(raw, out->code);
+        scale_and_min(r, word_at(r, 0), out);
         return;
     }
     if (i == 0)
         words4(r, 0, k->word);
     words4(r, 16 * (i + 1), k->word + 4 * (i + 1));
-    words_q4_1(k->word + 5 * i, out);
+    halves(k->word + 5 * i + 1, out->code);
+    scale_and_min(r, k->word[5 * i], out);
 }
 
 /* Signed codes become unsigned by adding 128. */
@@ -153,8 +155,7 @@ VEC_MANY void take_q5_1(rows r, taken *out)
     words4(r, AT(q5_1, q), raw);
     halves(raw, out->code);
     fifth_bits(head[1], out->code);
-    out->scale[0] = vf_from_low_f16(head[0]);
-    out->min[0] = from_high_f16(head[0]);
+    scale_and_min(r, head[0], out);
 }
 
 VEC_MANY void take_iq4_nl(rows r, taken *out)
