@@ -500,8 +500,8 @@ void tg_attention_fetch(const tg_worker *w, const tg_attn *a)
         return;
     const int32_t block = a->seq[a->row->seq].block[chunk * TG_KV_CHUNK_BLOCKS];
     const uint8_t *at = tg_kv_at(kv, block, (int)(unit / parts), false);
-    const size_t n_bytes = kv->chunk_bytes < TG_STREAM_MOST ? kv->chunk_bytes : TG_STREAM_MOST;
-    tg_fetch_while_waiting(w, &(tg_streams){.at = {at}, .end = {at + n_bytes}});
+    const size_t n_bytes = kv->chunk_bytes < TG_FETCH_MOST ? kv->chunk_bytes : TG_FETCH_MOST;
+    tg_fetch_while_waiting(w, at, at + n_bytes);
 }
 
 int tg_kv_put(const tg_kv_view *kv, const tg_kv_seq *seq, int pos, const float *k, const float *v)

@@ -87,6 +87,7 @@ typedef struct plan {
     const tg_matmul_job *job;
     cut cut[TG_PRODUCTS_MAX];
     size_t n_parts, share_first, share_end; /* the worker's own */
+    const uint8_t *behind; /* what is read behind that share, or NULL */
 } plan;
 
 static size_t divide_up(int n, int by)
@@ -127,7 +128,7 @@ static void make_plan(plan *pl, const tg_worker *w, const tg_matmul_job *job, tg
 /* How far ahead: enough for memory to answer, and not so far that it is gone from the first-level cache. Panels that
  * are not interleaved are walked through by columns, so that the last rows of the next one are wanted at once when
  * this one is done: where a panel is large, what is fetched must have got beyond the next. */
-enum { AHEAD_INTERLEAVED = 8192, AHEAD_LEAST = 16384, AHEAD_OF_PANEL = 4096 };
+enum { AHEAD_INTERLEAVED = 2048, AHEAD_LEAST = 16384, AHEAD_OF_PANEL = 4096 };
 
 static size_t ahead_for(const tg_matrix *m)
 {
@@ -137,10 +138,9 @@ static size_t ahead_for(const tg_matrix *m)
     return m->type->block > 1 && panel > AHEAD_LEAST ? panel : AHEAD_LEAST;
 }
 
-/* The share's weights of a product, and what the thread reads behind them: `ahead` bytes, the second half of
- * them elsewhere when it will read two products by turns. */
+/* The weights that some parts of a product take end here; what the thread reads behind them, or NULL. */
 typedef struct stream {
-    const uint8_t *end, *behind, *behind_too;
+    const uint8_t *end, *behind;
     size_t ahead;
 } stream;
 
@@ -165,31 +165,24 @@ static int product_of(const plan *pl, size_t part)
     return i;
 }
 
-/* next: where the share of the next job begins, or NULL. */
-static void make_streams(const plan *pl, const plan *next, stream s[TG_PRODUCTS_MAX])
+/* The first weights of the worker's share, or NULL. */
+static const uint8_t *share_start(const plan *pl)
 {
-    const uint8_t *start = NULL, *start_too = NULL;
-    if (next && next->share_first < next->share_end) {
-        start = weights_at(next, product_of(next, next->share_first), next->share_first);
-        if (next->job->then && next->job->n_products > 1)
-            start_too = weights_at(next, 1, next->share_first);
-    }
-    for (int i = 0; i < pl->job->n_products; i++) {
-        const cut *c = &pl->cut[i];
-        size_t end = pl->share_end < c->end ? pl->share_end : c->end;
-        s[i].end = end > c->first ? weights_at(pl, i, end) : NULL;
-        s[i].ahead = ahead_for(pl->job->product[i].w);
-        if (pl->job->then) {
-            s[i].behind = start ? start + (size_t)i * s[i].ahead : NULL;
-            s[i].behind_too = NULL;
-        } else if (end < pl->share_end) {
-            s[i].behind = pl->job->product[i + 1].w->data;
-            s[i].behind_too = NULL;
-        } else {
-            s[i].behind = start;
-            s[i].behind_too = start_too;
-        }
-    }
+    if (pl->share_first >= pl->share_end)
+        return NULL;
+    return weights_at(pl, product_of(pl, pl->share_first), pl->share_first);
+}
+
+/* Of the parts i .. end - 1 of a product. */
+static stream stream_of(const plan *pl, int product, size_t i, size_t end)
+{
+    const tg_matmul_job *job = pl->job;
+    stream s = {weights_at(pl, product, end), pl->behind, ahead_for(job->product[product].w)};
+    if (job->then && product + 1 < job->n_products)
+        s.behind = weights_at(pl, product + 1, i);
+    else if (end < pl->share_end)
+        s.behind = weights_at(pl, product_of(pl, end), end);
+    return s;
 }
 
 /* What to fetch while `at` is worked on. */
@@ -197,30 +190,23 @@ static const uint8_t *ahead_of(const stream *s, const uint8_t *at)
 {
     if (!s->behind || at >= s->end || (size_t)(s->end - at) > s->ahead)
         return at + s->ahead;
-    size_t over = s->ahead - (size_t)(s->end - at), half = s->ahead / 2;
-    return s->behind_too && over >= half ? s->behind_too + (over - half) : s->behind + over;
+    return s->behind + (s->ahead - (size_t)(s->end - at));
 }
 
-/* Of the next job's share of weights the start, or what lies behind that which has been fetched by the end of this
- * one. */
-static void fetch_while_waiting(const tg_worker *w, const plan *next, bool start)
+/* Of the first weights of the next job's share those behind `fetched` bytes. */
+static void fetch_while_waiting(const tg_worker *w, const plan *next, size_t fetched)
 {
-    tg_streams s = {{NULL}, {NULL}};
-    if (next && next->share_first < next->share_end) {
-        int first = product_of(next, next->share_first), n = next->job->then ? next->job->n_products : 1;
-        for (int i = 0; i < n && i < TG_STREAMS; i++) {
-            size_t end = next->share_end < next->cut[first + i].end ? next->share_end : next->cut[first + i].end;
-            size_t ahead = start ? 0 : ahead_for(next->job->product[first + i].w) / (size_t)n;
-            const uint8_t *at = weights_at(next, first + i, next->share_first);
-            size_t bytes = (size_t)(weights_at(next, first + i, end) - at);
-            bytes = bytes < TG_STREAM_MOST ? bytes : TG_STREAM_MOST;
-            if (bytes > ahead) {
-                s.at[i] = at + ahead;
-                s.end[i] = at + bytes;
-            }
-        }
+    const uint8_t *at = NULL, *end = NULL;
+    if (next->share_first < next->share_end) {
+        const int product = product_of(next, next->share_first);
+        const size_t cut_end = next->cut[product].end, last = next->share_end < cut_end ? next->share_end : cut_end;
+        at = share_start(next);
+        end = weights_at(next, product, last);
+        if (end - at > TG_FETCH_MOST)
+            end = at + TG_FETCH_MOST;
+        at += fetched;
     }
-    tg_fetch_while_waiting(w, &s);
+    tg_fetch_while_waiting(w, at, end);
 }
 
 /* ---- parts of a product ----------------------------------------------------------------------- */
@@ -230,7 +216,7 @@ typedef struct part {
     const tg_worker *w;
     const tg_rows *x;
     const tg_product *p;
-    const stream *stream;
+    stream stream;
     int row, n_rows, first, n_out;
 } part;
 
@@ -255,7 +241,7 @@ static void q8_part(const part *t)
     tg_panel_block *panels = t->w->scratch;
     uint8_t *copy = (uint8_t *)(panels + (size_t)TG_PANELS * (size_t)n_blocks);
     for (int o = t->first, i = 0; o < end || i > 0; o += TG_PANEL) {
-        const uint8_t *at = m->data + (size_t)o * m->row_bytes, *ahead = ahead_of(t->stream, at);
+        const uint8_t *at = m->data + (size_t)o * m->row_bytes, *ahead = ahead_of(&t->stream, at);
         const uint8_t *rows = whole_panel(m, at, end - o, copy);
         if (few) {
             k->fused[type](rows, m->row_bytes, ahead, t->x->q, t->x->n, n_blocks, t->p, o, end - o);
@@ -279,7 +265,7 @@ static void float_part(const part *t)
     int end = t->first + t->n_out;
     for (int o = t->first; o < end; o += 4) {
         const float *rows[4];
-        const uint8_t *src = m->data + (size_t)o * m->row_bytes, *ahead = ahead_of(t->stream, src);
+        const uint8_t *src = m->data + (size_t)o * m->row_bytes, *ahead = ahead_of(&t->stream, src);
         int n = end - o < 4 ? end - o : 4;
         for (int i = 0; i < n; i++, src += m->row_bytes) {
             if (m->type->type == TG_F32 && (uintptr_t)src % sizeof(float) == 0) {
@@ -322,12 +308,12 @@ static void blas_part(const part *t)
 /* ---- all parts of a job --------------------------------------------------------------------------- */
 
 /* The parts i .. end - 1 of a product, neighbours over the same rows. */
-static part part_of(const tg_worker *w, const plan *pl, const stream *streams, int product, size_t i, size_t end)
+static part part_of(const tg_worker *w, const plan *pl, int product, size_t i, size_t end)
 {
     const cut *c = &pl->cut[product];
     const tg_matmul_job *job = pl->job;
     int row = (int)((i - c->first) % c->row_parts) * c->rows, first = row_of_part(pl, product, i);
-    return (part){w, &job->x, &job->product[product], &streams[product], row, lower(c->rows, job->x.n - row), first,
+    return (part){w, &job->x, &job->product[product], stream_of(pl, product, i, end), row, lower(c->rows, job->x.n - row), first,
                   row_of_part(pl, product, end) - first};
 }
 
@@ -341,26 +327,29 @@ static void run_part(const part *t, enum way way)
         blas_part(t);
 }
 
-/* Part i of all products. Returns the part behind. */
-static size_t run_across(const tg_worker *w, const plan *pl, const stream *streams, size_t i)
+/* Part i of all products; of few rows those up to `end` as well, since one long stream of weights is read faster than
+ * two by turns. Returns the part behind. */
+static size_t run_across(const tg_worker *w, const plan *pl, size_t i, size_t end)
 {
+    const bool few = pl->job->x.n <= TG_FUSED_ROWS;
     part t;
+    end = few ? end : i + 1;
     for (int k = 0; k < pl->job->n_products; k++) {
-        t = part_of(w, pl, streams, k, i, i + pl->cut[k].row_parts);
+        t = part_of(w, pl, k, i, few ? end : i + pl->cut[k].row_parts);
         run_part(&t, pl->cut[k].way);
     }
     pl->job->then(pl->job->arg, t.row, t.n_rows, t.first, t.n_out);
-    return i + 1;
+    return end;
 }
 
 /* Part i of its product, and those up to `end` that follow over the same rows. Returns the part behind. */
-static size_t run_within(const tg_worker *w, const plan *pl, const stream *streams, size_t i, size_t end)
+static size_t run_within(const tg_worker *w, const plan *pl, size_t i, size_t end)
 {
     int k = product_of(pl, i);
     const cut *c = &pl->cut[k];
     bool whole_rows = c->row_parts == 1;
     end = end < c->end ? end : c->end;
-    part t = part_of(w, pl, streams, k, i, whole_rows ? end : i + c->row_parts);
+    part t = part_of(w, pl, k, i, whole_rows ? end : i + c->row_parts);
     run_part(&t, c->way);
     return whole_rows ? end : i + 1;
 }
@@ -376,23 +365,22 @@ static size_t parts_ahead(const plan *pl)
 
 void tg_matmul(const tg_worker *w, const tg_matmul_job *job, tg_matmul_mode mode, const tg_matmul_job *next)
 {
-    plan mine, after;
-    stream streams[TG_PRODUCTS_MAX];
+    plan mine, after = {0};
     make_plan(&mine, w, job, mode);
     if (next)
         make_plan(&after, w, next, mode);
-    make_streams(&mine, next ? &after : NULL, streams);
+    mine.behind = share_start(&after);
     const size_t leave = parts_ahead(&mine);
     size_t i, end;
     while (tg_take_run(w, mine.n_parts, leave, &i, &end))
         while (i < end)
-            i = job->then ? run_across(w, &mine, streams, i) : run_within(w, &mine, streams, i, end);
-    fetch_while_waiting(w, next ? &after : NULL, false);
+            i = job->then ? run_across(w, &mine, i, end) : run_within(w, &mine, i, end);
+    fetch_while_waiting(w, &after, ahead_for(job->product[job->n_products - 1].w));
 }
 
 void tg_matmul_fetch(const tg_worker *w, const tg_matmul_job *next, tg_matmul_mode mode)
 {
     plan p;
     make_plan(&p, w, next, mode);
-    fetch_while_waiting(w, &p, true);
+    fetch_while_waiting(w, &p, 0);
 }

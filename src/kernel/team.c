@@ -26,7 +26,7 @@ typedef struct share {
     _Alignas(64) _Atomic uint64_t taken;
     _Alignas(64) size_t next, end;
     uint64_t generation;
-    tg_streams ahead;
+    const uint8_t *ahead, *ahead_end; /* to fetch while it waits */
 } share;
 
 struct tg_team {
@@ -271,24 +271,21 @@ static int64_t nanoseconds(void)
     return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
-/* A line of each stream; false when nothing is left of them. */
-static bool fetch_ahead(tg_streams *s)
+/* A line of what the thread will read; false when nothing is left of that. */
+static bool fetch_ahead(share *s)
 {
-    enum { LINE = 64 };
-    bool left = false;
-    for (int i = 0; i < TG_STREAMS; i++)
-        if (s->at[i] < s->end[i]) {
-            __builtin_prefetch(s->at[i]);
-            s->at[i] += LINE;
-            left = true;
-        }
-    return left;
+    enum { LINE = 64, L2 = 2 };
+    if (s->ahead >= s->ahead_end)
+        return false;
+    __builtin_prefetch(s->ahead, 0, L2);
+    s->ahead += LINE;
+    return true;
 }
 
 /* Spins for longer than a scheduler lets another program have a processor: who sleeps meanwhile gives away
  * his own, and waits for that one as well. Whoever is late may wait for this very processor, though: after a
  * while it is offered. */
-static void wait_for(tg_team *t, tg_streams *ahead, unsigned generation)
+static void wait_for(tg_team *t, share *mine, unsigned generation)
 {
     enum { ROUND = 256, LATE = 100000 }; /* between two looks at the clock; nanoseconds */
     int64_t begun = 0, now = 0;
@@ -296,7 +293,7 @@ static void wait_for(tg_team *t, tg_streams *ahead, unsigned generation)
         for (int i = 0; i < ROUND; i++) {
             if (atomic_load_explicit(&t->generation, memory_order_acquire) != generation)
                 return;
-            if (!fetch_ahead(ahead))
+            if (!fetch_ahead(mine))
                 relax();
         }
         now = nanoseconds();
@@ -323,7 +320,7 @@ static void meet(const tg_worker *w, size_t n_units, void (*fn)(void *arg, size_
             fn(arg, unit);
         open_barrier(t, generation);
     } else {
-        wait_for(t, &t->share[w->rank].ahead, generation);
+        wait_for(t, &t->share[w->rank], generation);
     }
 }
 
@@ -345,9 +342,14 @@ void tg_meet(const tg_worker *w, size_t n_units, void (*fn)(void *arg, size_t un
     tg_barrier(w);
 }
 
-void tg_fetch_while_waiting(const tg_worker *w, const tg_streams *streams)
+void tg_fetch_while_waiting(const tg_worker *w, const uint8_t *at, const uint8_t *end)
 {
-    w->team->share[w->rank].ahead = *streams;
+    enum { AT_ONCE = 32 }; /* a processor forgets more */
+    share *s = &w->team->share[w->rank];
+    s->ahead = at;
+    s->ahead_end = end;
+    for (int i = 0; i < AT_ONCE && fetch_ahead(s); i++)
+        ;
 }
 
 /* Takes a run of the n_units of a share, if more than `leave` are left: a quarter of them, since each taking
@@ -359,7 +361,7 @@ static bool take_run(share *s, uint64_t generation, size_t n_units, size_t leave
         taken = seen >> 32 == generation ? seen & UINT32_MAX : 0;
         if (taken + leave >= n_units)
             return false;
-        run = (n_units - taken + 3) / 4;
+        run = taken ? (n_units - taken + 1) / 2 : (3 * n_units + 3) / 4;
     } while (!atomic_compare_exchange_weak_explicit(&s->taken, &seen, generation << 32 | (taken + run),
                                                     memory_order_relaxed, memory_order_relaxed));
     *first = taken;

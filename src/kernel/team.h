@@ -43,15 +43,10 @@ void tg_barrier(const tg_worker *w);
  * callers name the same. */
 void tg_meet(const tg_worker *w, size_t n_units, void (*fn)(void *arg, size_t unit), void *arg);
 
-/* What a thread will read soon: from at[i] up to end[i], by turns; of each at most a small part of the second-level
- * cache. */
-enum { TG_STREAMS = 2, TG_STREAM_MOST = 128 * 1024 };
-typedef struct tg_streams {
-    const uint8_t *at[TG_STREAMS], *end[TG_STREAMS];
-} tg_streams;
-
-/* From now on the thread fetches these while it waits for others, instead of nothing. */
-void tg_fetch_while_waiting(const tg_worker *w, const tg_streams *streams);
+/* The thread will soon read what is from `at` up to `end`, at most a small part of the second-level cache: the first of
+ * it is fetched now, and more while it waits for others. */
+enum { TG_FETCH_MOST = 128 * 1024 };
+void tg_fetch_while_waiting(const tg_worker *w, const uint8_t *at, const uint8_t *end);
 
 /* A unit of work since the last barrier, of 0 .. n_units - 1, each handed out once; n_units when no more are
  * to be had. Every caller names the same n_units, below 2^32. A thread gets its own contiguous share in
