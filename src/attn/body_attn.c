@@ -18,6 +18,11 @@ enum {
     Q8_COLUMNS = TG_ISA_LEVEL == TG_ISA_avx512 ? 2 : 1, /* vectors of one scale */
 };
 
+static bool has_codes(tg_type type)
+{
+    return type == TG_Q8_0 || type == TG_Q4;
+}
+
 /* Rows r0 .. end - 1 of a chunk, worked on together, and the keys from .. to - 1 that any of them has. */
 typedef struct part {
     const tg_chunk *c;
@@ -26,29 +31,58 @@ typedef struct part {
     int ahead; /* blocks to fetch ahead: with few rows memory is the limit */
 } part;
 
-/* What is read after a block, as bytes from it to that: the keys' blocks are followed by those of the
- * values and these by the first keys of the next chunk. `i` counts blocks in that order. */
-static inline ptrdiff_t ahead_of(const part *t, int r, int i)
+/* Blocks of keys, of values and of the next chunk's keys, counted in the order in which they are read. */
+static inline int order_of_keys(const part *t, int b)
+{
+    return b - t->from / TG_KV_BLOCK;
+}
+
+static inline int order_of_values(const part *t, int b)
+{
+    return b + (t->to - 1) / TG_KV_BLOCK + 1 - 2 * (t->from / TG_KV_BLOCK);
+}
+
+static inline const uint8_t *block_at(const part *t, int i)
 {
     const tg_chunk *c = t->c;
-    int first = t->from / TG_KV_BLOCK, n = (t->to - 1) / TG_KV_BLOCK + 1 - first, next = i + t->ahead;
-    if (!t->ahead || r > t->r0)
-        return 0;
-    const uint8_t *here = i < n ? c->k[first + i] : c->v[first + i - n];
-    const uint8_t *there = next < n       ? c->k[first + next]
-                           : next < 2 * n ? c->v[first + next - n]
-                                          : c->next_k[next - 2 * n];
-    return there ? there - here : 0;
+    int first = t->from / TG_KV_BLOCK, n = (t->to - 1) / TG_KV_BLOCK + 1 - first;
+    return i < n ? c->k[first + i] : i < 2 * n ? c->v[first + i - n] : c->next_k[i - 2 * n];
 }
 
-static inline ptrdiff_t ahead_of_keys(const part *t, int r, int b)
+/* The block to be fetched while rows from r on work on block i, or NULL. */
+static inline const uint8_t *block_ahead(const part *t, int r, int i)
 {
-    return ahead_of(t, r, b - t->from / TG_KV_BLOCK);
+    return t->ahead && r == t->r0 ? block_at(t, i + t->ahead) : NULL;
 }
 
-static inline ptrdiff_t ahead_of_values(const part *t, int r, int b)
+/* As bytes from block i to that one; 0: nothing is fetched. */
+static inline ptrdiff_t ahead_of(const part *t, int r, int i)
 {
-    return ahead_of(t, r, b + (t->to - 1) / TG_KV_BLOCK + 1 - 2 * (t->from / TG_KV_BLOCK));
+    const uint8_t *there = block_ahead(t, r, i);
+    return there ? there - block_at(t, i) : 0;
+}
+
+/* Of codes as much is computed in one place as little in another, and a processor forgets what it is asked for
+ * faster than memory brings it. So what lies ahead is fetched as the time passes: a part of a block of values along with
+ * the keys, the rest along with the weights, and the next keys along with the values. */
+enum { WITH_KEYS = 13, OF = 32 };
+
+static inline size_t bytes_with_keys(const tg_chunk *c)
+{
+    size_t bytes = tg_kv_v_block_bytes(c->type_v, c->head_dim);
+    return has_codes(c->type_v) ? bytes * WITH_KEYS / OF : bytes;
+}
+
+/* A walk through memory ahead of what is read, `step` bytes further each time. NULL is nowhere. */
+typedef struct walk {
+    const uint8_t *next;
+    size_t step;
+} walk;
+
+VEC void walk_on(walk *w, const int times)
+{
+    for (int i = 0; i < times; i++, w->next += w->step)
+        __builtin_prefetch(w->next, 0, L2);
 }
 
 static inline float *scores_of(const part *t, int r)
@@ -98,7 +132,7 @@ VEC vi codes_of(vi nibbles, vi fifth, const int i)
 
 /* Exact integers within 32 dimensions, then one chain over those: (integer * key's scale) * query's. */
 VEC void score_groups_q8(const tg_q8 *q, int q_stride, const int R, const uint8_t *k, const int G,
-                         const tg_type type, int head_dim, float *s, ptrdiff_t ahead)
+                         const tg_type type, int head_dim, float *s, walk ahead)
 {
     const bool narrow = type == TG_Q4;
     const int halves = narrow ? 2 : 1; /* of a byte */
@@ -109,22 +143,18 @@ VEC void score_groups_q8(const tg_q8 *q, int q_stride, const int R, const uint8_
     const int n = tg_kv_scales(head_dim);
     const size_t group_bytes = tg_kv_k_group_bytes(type, head_dim);
     const uint8_t *fifths = k + (size_t)n * 256, *scales = k + (size_t)n * (narrow ? 320 : 512);
-    const size_t back = back_of(ahead);
     for (int b = 0; b < n; b++, q++) {
         vi acc[ROWS][Q8_GROUPS], load[Q8_GROUPS], fifth[Q8_GROUPS], key[Q8_GROUPS];
         for (int r = 0; r < R; r++)
             for (int g = 0; g < G; g++)
                 acc[r][g] = narrow ? vi_shl(vi_all(&q[r * q_stride].less8), 1) : vi_all(&q[r * q_stride].less128);
-        for (int g = 0; g < G && narrow; g++) {
-            const uint8_t *at = fifths + (size_t)g * group_bytes + (size_t)b * 64;
-            fetch_twice(R, at + ahead, back, 64);
-            fifth[g] = vi_load(at);
-        }
+        for (int g = 0; g < G && narrow; g++)
+            fifth[g] = vi_load(fifths + (size_t)g * group_bytes + (size_t)b * 64);
         for (int i = 0; i < 8; i += halves, k += 64) {
-            for (int g = 0; g < G; g++) {
-                fetch_twice(R, k + ahead + (size_t)g * group_bytes, back, 64);
+            if (R < ROWS)
+                walk_on(&ahead, 1);
+            for (int g = 0; g < G; g++)
                 load[g] = vi_load(k + (size_t)g * group_bytes);
-            }
             for (int h = 0; h < halves; h++) {
                 for (int g = 0; g < G; g++)
                     key[g] = narrow ? codes_of(load[g], fifth[g], i + h) : load[g];
@@ -134,9 +164,7 @@ VEC void score_groups_q8(const tg_q8 *q, int q_stride, const int R, const uint8_
             }
         }
         for (int g = 0; g < G; g++) {
-            const uint8_t *at = scales + (size_t)g * group_bytes + (size_t)b * 32;
-            fetch_twice(R, at + ahead, back, 32);
-            vf scale = vf_load_f16(at);
+            vf scale = vf_load_f16(scales + (size_t)g * group_bytes + (size_t)b * 32);
             for (int r = 0; r < R; r++)
                 sum[r][g] =
                     vf_fma(vf_mul(vf_from_int(acc[r][g]), scale), vf_set1(q[r * q_stride].d), sum[r][g]);
@@ -147,20 +175,34 @@ VEC void score_groups_q8(const tg_q8 *q, int q_stride, const int R, const uint8_
             vf_store(s + r * TG_ATTN_SCORES + g * 16, sum[r][g]);
 }
 
+/* The share of groups g .. g + G - 1 in what is fetched along with their block of keys, of codes. */
+static inline walk along_keys(const part *t, int r, int g, const int G, const tg_type type)
+{
+    const uint8_t *there = block_ahead(t, r, order_of_keys(t, g / 4));
+    if (!there)
+        return (walk){t->c->k[g / 4], 0};
+    size_t group = bytes_with_keys(t->c) / 4, steps = (size_t)tg_kv_scales(t->c->head_dim) * (type == TG_Q4 ? 4 : 8);
+    there += tg_kv_v_block_bytes(t->c->type_v, t->c->head_dim) - (4 - (size_t)(g % 4)) * group;
+    return (walk){there, group * (size_t)G / steps};
+}
+
 VEC void score_some(int r, const int R, const part *t, int g, const int G, const int form)
 {
     const tg_chunk *c = t->c;
     int n = tg_kv_scales(c->head_dim), half = (c->head_dim + 1) / 2;
     const tg_type type = form == DOT ? TG_BF16 : (tg_type)form;
-    const uint8_t *block = c->k[g / 4], *k = block + tg_kv_k_group_at(type, c->head_dim, g % 4);
-    ptrdiff_t ahead = ahead_of_keys(t, r, g / 4);
-    /* What these groups are of this block is fetched of what comes next, in the order in which it lies. */
-    const uint8_t *next = ahead ? block + ahead + (size_t)(g % 4) * tg_kv_k_group_bytes(type, c->head_dim) : NULL;
+    const uint8_t *k = c->k[g / 4] + tg_kv_k_group_at(type, c->head_dim, g % 4), *next;
     float *s = scores_of(t, r) + g * 16;
+    if (form == TG_Q8_0 || form == TG_Q4) {
+        score_groups_q8(c->q8 + (size_t)r * (size_t)n, n, R, k, G, type, c->head_dim, s,
+                        along_keys(t, r, g, G, type));
+        return;
+    }
+    /* What these groups are of this block is fetched of what comes next, in the order in which it lies. */
+    next = block_ahead(t, r, order_of_keys(t, g / 4));
+    next = next ? next + (size_t)(g % 4) * tg_kv_k_group_bytes(type, c->head_dim) : NULL;
     if (form == DOT)
         score_groups_dot(c->q_bf16 + (size_t)r * (size_t)half, R, k, G, c->head_dim, s, next);
-    else if (form == TG_Q8_0 || form == TG_Q4)
-        score_groups_q8(c->q8 + (size_t)r * (size_t)n, n, R, k, G, type, c->head_dim, s, ahead);
     else
         score_groups(c->q_rows + (size_t)r * (size_t)c->head_dim, R, k, G, type, c->head_dim, s,
                      TG_ATTN_SCORES, next);
@@ -190,11 +232,6 @@ typedef void (*const *by_rows)(int r, const part *t, int b); /* [R] */
 static const by_rows scores_by_form[N_FORMS] = {[TG_F32] = scores_f32, [TG_F16] = scores_f16,
                                                 [TG_BF16] = scores_bf16, [TG_Q8_0] = scores_q8_0,
                                                 [TG_Q4] = scores_q4, [DOT] = scores_dot};
-
-static bool has_codes(tg_type type)
-{
-    return type == TG_Q8_0 || type == TG_Q4;
-}
 
 static int form_of(const tg_chunk *c, tg_type type)
 {
@@ -268,7 +305,7 @@ VEC void value_some(int r, const int R, const part *t, int b, int from, int to, 
     const tg_chunk *c = t->c;
     int base = b * TG_KV_BLOCK, n = 16 * COLUMNS, col = 0;
     const uint8_t *v = c->v[b];
-    ptrdiff_t ahead = ahead_of_values(t, r, b);
+    ptrdiff_t ahead = ahead_of(t, r, order_of_values(t, b));
     float *o = o_of(t, r);
     if (form != DOT) {
         value_rows(scores_of(t, r) + base, TG_ATTN_SCORES, R, v, from - base, to - base, (tg_type)form, c->v_dim,
@@ -327,10 +364,12 @@ static size_t code_bytes(const tg_chunk *c)
     return TG_KV_BLOCK / 2 * tg_kv_v_pair_bytes(c->type_v, c->head_dim);
 }
 
+enum { PER_WEIGHTS = 2 }; /* lines fetched along with 16 weights */
+
 /* p times the values' scales as 15-bit fixed point: relative to the largest product of the chunk, a step
  * is 2^-15, far below that of the values' own codes, and 256 products of it with a code fit 32 bits.
  * Returns the largest / 32767. */
-static __attribute__((noinline)) float fix_row(const part *t, const float *p, int scale, int16_t *out)
+static __attribute__((noinline)) float fix_row(const part *t, const float *p, int scale, int16_t *out, walk rest[TG_KV_CHUNK_BLOCKS])
 {
     size_t at = code_bytes(t->c) + (size_t)scale * TG_KV_BLOCK * 2;
     int first = t->from / TG_KV_BLOCK, end = (t->to + TG_KV_BLOCK - 1) / TG_KV_BLOCK;
@@ -343,6 +382,7 @@ static __attribute__((noinline)) float fix_row(const part *t, const float *p, in
             v = vf_if_less(vf_zero(), weight, v, vf_zero()); /* what is no key may have any scale */
             most = vf_max(most, v);
             taint = vf_fma(v, vf_zero(), taint);
+            walk_on(&rest[b], PER_WEIGHTS);
             vf_store(x + b * TG_KV_BLOCK + j, v);
         }
     }
@@ -351,15 +391,6 @@ static __attribute__((noinline)) float fix_row(const part *t, const float *p, in
     for (int j = first * TG_KV_BLOCK; j < end * TG_KV_BLOCK; j += 16)
         vi_store_s16(out + j, vi_from_float(vf_mul(vf_load(x + j), inverse)));
     return largest / 32767.0f + vf_sum(taint);
-}
-
-/* The scales are read first, and lie behind the codes. */
-static void fetch_scales(const part *t)
-{
-    const tg_chunk *c = t->c;
-    for (int b = t->from / TG_KV_BLOCK; b * TG_KV_BLOCK < t->to; b++)
-        for (size_t i = code_bytes(c); i < tg_kv_v_block_bytes(c->type_v, c->head_dim); i += 64)
-            __builtin_prefetch(c->v[b] + i);
 }
 
 /* Groups of the part's blocks in which a row has no key hold old scores: weights of 0. */
@@ -375,16 +406,36 @@ static void fix_rows(const part *t)
 {
     const tg_chunk *c = t->c;
     int n = tg_kv_scales(c->v_dim);
+    const size_t begun = bytes_with_keys(c), rest_bytes = tg_kv_v_block_bytes(c->type_v, c->head_dim) - begun;
+    walk rest[TG_KV_CHUNK_BLOCKS];
+    for (int b = 0; b < TG_KV_CHUNK_BLOCKS; b++) {
+        const uint8_t *at = t->ahead && b * TG_KV_BLOCK < t->to ? c->v[b] : NULL;
+        rest[b] = (walk){at, at ? rest_bytes / (size_t)(PER_WEIGHTS * 4 * n * (t->end - t->r0)) : 0};
+    }
     for (int r = t->r0; r < t->end; r++) {
         clear_outside(t, r);
         for (int s = 0; s < n; s++) {
             size_t i = (size_t)(r - t->r0) * (size_t)n + (size_t)s;
-            c->p_scale[i] = fix_row(t, scores_of(t, r), s, c->p_fixed + i * TG_KV_CHUNK);
+            c->p_scale[i] = fix_row(t, scores_of(t, r), s, c->p_fixed + i * TG_KV_CHUNK, rest);
         }
     }
 }
 
 static const int8_t value_level[16] = TG_KV_LEVELS;
+
+/* The share of 16 C columns in what is fetched along with a block of values, of codes. */
+enum { PER_PAIR = 3 }; /* lines fetched along with two values */
+
+static inline walk along_values(const part *t, int r, int block, int col, const int C)
+{
+    const tg_chunk *c = t->c;
+    const uint8_t *there = block_ahead(t, r, order_of_values(t, block));
+    if (!there)
+        return (walk){c->v[block], 0};
+    size_t sixteen = tg_kv_k_block_bytes(c->type_k, c->head_dim) / (size_t)(c->v_dim / 16);
+    there += sixteen * (size_t)(col / 16);
+    return (walk){there, sixteen * (size_t)C / (PER_PAIR * TG_KV_BLOCK / 2)};
+}
 
 /* O[r][col .. col + 16 C) over all keys of the part. Two sums in turn hide the instruction's latency:
  * integers do not mind the order. */
@@ -392,7 +443,7 @@ VEC void value_columns_q8(int r, const int R, const part *t, int col, const int 
 {
     const tg_chunk *c = t->c;
     const size_t n = (size_t)tg_kv_scales(c->v_dim), row = n * TG_KV_CHUNK;
-    const size_t pair_bytes = tg_kv_v_pair_bytes(type, c->head_dim), col_bytes = type == TG_Q4 ? 1 : 2;
+    const size_t pair_bytes = tg_kv_v_pair_bytes(type, c->head_dim);
     size_t i0 = (size_t)(r - t->r0) * n + (size_t)(col / 32);
     const int16_t *p = c->p_fixed + i0 * TG_KV_CHUNK;
     vi acc[2][ROWS][2 * Q8_COLUMNS];
@@ -404,11 +455,12 @@ VEC void value_columns_q8(int r, const int R, const part *t, int col, const int 
         int block = j / TG_KV_BLOCK, end = lower((block + 1) * TG_KV_BLOCK, (t->to + 15) / 16 * 16);
         const uint8_t *v = c->v[block] + (size_t)(j % TG_KV_BLOCK / 2) * pair_bytes;
         v += type == TG_Q4 ? (size_t)(col / 32 * 32) : (size_t)col * 2;
-        ptrdiff_t ahead = ahead_of_values(t, r, block);
+        walk ahead = along_values(t, r, block, col, C);
         for (; j < end; j += 4)
             for (int h = 0; h < 2; h++, v += pair_bytes) {
                 vi value[2 * Q8_COLUMNS];
-                fetch(R, v + ahead, ahead != 0, (size_t)(C * 16) * col_bytes);
+                if (R < ROWS)
+                    walk_on(&ahead, PER_PAIR);
                 for (int k = 0; k < C; k++) {
                     int at = col % 32 / 16 + k; /* in halves of 32 columns */
                     value[k] = type == TG_Q4 ? vi_pick_pairs(v + at / 2 * 32, at % 2, value_level)
@@ -540,6 +592,8 @@ static void finish(const float *states, int n, int v_dim, int head_dim, int grou
 static int blocks_ahead(const tg_chunk *c)
 {
     size_t bytes = tg_kv_k_block_bytes(c->type_k, c->head_dim);
+    if (has_codes(c->type_k) || has_codes(c->type_v))
+        return TG_KV_CHUNK_BLOCKS;
     return bytes >= 8192 ? 1 : bytes >= 4096 ? 2 : TG_KV_CHUNK_BLOCKS;
 }
 
@@ -571,8 +625,6 @@ static void absorb_part(const tg_chunk *c, int r0, int end, float *states)
     if (!first)
         memset(c->states, 0, (size_t)(end - r0) * size * sizeof *states);
 
-    if (t.ahead && has_codes(c->type_v))
-        fetch_scales(&t);
     for (int b = t.from / TG_KV_BLOCK; b * TG_KV_BLOCK < t.to; b++)
         for_rows(&t, scores_by_form[form_of(c, c->type_k)], b);
     for (int r = r0; r < end; r++)

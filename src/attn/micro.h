@@ -45,27 +45,12 @@ VEC vf load_as(const uint8_t *p, const tg_type type)
 /* Asks for n_bytes from p on, if `ahead`: what will be read next, while there is much to compute. A
  * hardware prefetcher starts anew at each page, and does not know where the next chunk lies. With all
  * ROWS there is too much to compute for memory to be the limit. */
+enum { L2 = 2 }; /* as __builtin_prefetch calls it */
+
 VEC void fetch(const int R, const uint8_t *p, const bool ahead, size_t n_bytes)
 {
     for (size_t i = 0; R < ROWS && ahead && i < n_bytes; i += 64)
-        __builtin_prefetch(p + i);
-}
-
-/* The same for keys as codes, whose groups are read side by side. A processor that has too many questions
- * open forgets some, so all is asked for again when it is near: `back` bytes before. */
-enum { BACK = 6144 };
-
-VEC void fetch_twice(const int R, const uint8_t *p, size_t back, size_t n_bytes)
-{
-    for (size_t i = 0; R < ROWS && back && i < n_bytes; i += 64) {
-        __builtin_prefetch(p + i);
-        __builtin_prefetch(p + i - back);
-    }
-}
-
-VEC size_t back_of(ptrdiff_t ahead)
-{
-    return ahead ? BACK : 0;
+        __builtin_prefetch(p + i, 0, L2);
 }
 
 /* ---- scores -------------------------------------------------------------------------------------- */
@@ -77,13 +62,15 @@ static inline void gather_rows(const float *const *q, int n, int head_dim, float
         memcpy(rows + (size_t)r * (size_t)head_dim, q[r], (size_t)head_dim * sizeof *rows);
 }
 
-VEC void score_step(vf acc[ROWS][GROUPS], const float *q, size_t stride, const int R, const vf key[GROUPS],
-                    const int G)
+/* acc[r][i] += x[r * stride] * y[i] */
+VEC void outer_step(vf *acc, const int row, const float *x, size_t stride, const int R, const vf *y, const int n,
+                    const tg_type type)
 {
     for (int r = 0; r < R; r++) {
-        vf x = vf_set1(q[(size_t)r * stride]);
-        for (int g = 0; g < G; g++)
-            acc[r][g] = vf_fma(x, key[g], acc[r][g]);
+        vf all = vf_set1(x[(size_t)r * stride]);
+        for (int i = 0; i < n; i++)
+            acc[r * row + i] = type == TG_F16 ? vf_fma_all(x + (size_t)r * stride, y[i], acc[r * row + i])
+                                              : vf_fma(all, y[i], acc[r * row + i]);
     }
 }
 
@@ -94,7 +81,7 @@ VEC void score_one(vf acc[ROWS][GROUPS], const float *q, size_t stride, const in
     vf key[GROUPS];
     for (int g = 0; g < G; g++)
         key[g] = load_as(k + (size_t)g * 16 * size_of(type), type);
-    score_step(acc, q, stride, R, key, G);
+    outer_step(acc[0], GROUPS, q, stride, R, key, G, type);
 }
 
 /* R rows [head_dim] against the G groups of floating-point keys at k: s[r * stride + 16 g + lane]. From `next`
@@ -118,12 +105,12 @@ VEC void score_groups(const float *q, const int R, const uint8_t *k, const int G
                 pair[g] = vi_load(k + g * 64);
                 key[g] = vf_bf16_first(pair[g]);
             }
-            score_step(acc, q, dim, R, key, G);
+            outer_step(acc[0], GROUPS, q, dim, R, key, G, type);
             if (d + 1 == head_dim)
                 break;
             for (int g = 0; g < G; g++)
                 key[g] = vf_bf16_second(pair[g]);
-            score_step(acc, q + 1, dim, R, key, G);
+            outer_step(acc[0], GROUPS, q + 1, dim, R, key, G, type);
         }
     } else {
         /* A chain or two wait for themselves: the less stands between them, the sooner comes what is behind. */
@@ -144,16 +131,6 @@ VEC void score_groups(const float *q, const int R, const uint8_t *k, const int G
 
 /* ---- values -------------------------------------------------------------------------------------- */
 
-VEC void value_step(vf acc[ROWS][COLUMNS], const float *p, size_t stride, const int R,
-                    const vf value[COLUMNS], const int C)
-{
-    for (int i = 0; i < R; i++) {
-        vf x = vf_set1(p[(size_t)i * stride]);
-        for (int c = 0; c < C; c++)
-            acc[i][c] = vf_fma(x, value[c], acc[i][c]);
-    }
-}
-
 /* o[i][0 .. 16 C) += p[i][j] * v[j], j from .. to - 1 inside one block whose values, not Q8_0, lie at v;
  * rows of p are p_stride apart, and o belongs to states. `ahead` as above. */
 VEC void value_columns(const float *p, size_t p_stride, const int R, const uint8_t *v, int from, int to,
@@ -173,13 +150,13 @@ VEC void value_columns(const float *p, size_t p_stride, const int R, const uint8
             if (!(j & 1)) {
                 for (int c = 0; c < C; c++)
                     value[c] = vf_bf16_first(pair[c]);
-                value_step(acc, p + j, p_stride, R, value, C);
+                outer_step(acc[0], COLUMNS, p + j, p_stride, R, value, C, type);
                 if (++j == to)
                     break;
             }
             for (int c = 0; c < C; c++)
                 value[c] = vf_bf16_second(pair[c]);
-            value_step(acc, p + j, p_stride, R, value, C);
+            outer_step(acc[0], COLUMNS, p + j, p_stride, R, value, C, type);
         }
     } else {
         const size_t row_bytes = (size_t)v_dim * size_of(type);
@@ -188,7 +165,7 @@ VEC void value_columns(const float *p, size_t p_stride, const int R, const uint8
             fetch(R, v + ahead, ahead != 0, (size_t)C * 16 * size_of(type));
             for (int c = 0; c < C; c++)
                 value[c] = load_as(v + (size_t)c * 16 * size_of(type), type);
-            value_step(acc, p + j, p_stride, R, value, C);
+            outer_step(acc[0], COLUMNS, p + j, p_stride, R, value, C, type);
         }
     }
     for (int i = 0; i < R; i++)
