@@ -62,27 +62,22 @@ static inline ptrdiff_t ahead_of(const part *t, int r, int i)
     return there ? there - block_at(t, i) : 0;
 }
 
-/* Of codes as much is computed in one place as little in another, and a processor forgets what it is asked for
- * faster than memory brings it. So what lies ahead is fetched as the time passes: a part of a block of values along with
- * the keys, the rest along with the weights, and the next keys along with the values. */
-enum { WITH_KEYS = 13, OF = 32 };
-
-static inline size_t bytes_with_keys(const tg_chunk *c)
+/* Of codes much is computed in one place and little in another, and a processor forgets what it is asked for faster
+ * than memory brings it, or is held up by what it is asked for twice. So what lies ahead is fetched as time passes, each
+ * line once: the last part of a block of values along with the keys, the first with the weights, and the next keys with
+ * the values. */
+static inline size_t lines_with_keys(const tg_chunk *c)
 {
-    size_t bytes = tg_kv_v_block_bytes(c->type_v, c->head_dim);
-    return has_codes(c->type_v) ? bytes * WITH_KEYS / OF : bytes;
+    size_t steps = (size_t)tg_kv_scales(c->head_dim) * (c->type_k == TG_Q4 ? 4 : 8) * (4 / Q8_GROUPS);
+    size_t lines = tg_kv_v_block_bytes(c->type_v, c->head_dim) / LINE;
+    return has_codes(c->type_k) && steps < lines ? steps : lines;
 }
 
-/* A walk through memory ahead of what is read, `step` bytes further each time. NULL is nowhere. */
-typedef struct walk {
-    const uint8_t *next;
-    size_t step;
-} walk;
-
-VEC void walk_on(walk *w, const int times)
+static inline const uint8_t *fetch_lines(const uint8_t *p, size_t n)
 {
-    for (int i = 0; i < times; i++, w->next += w->step)
-        __builtin_prefetch(w->next, 0, L2);
+    for (size_t i = 0; i < n; i++, p += LINE)
+        __builtin_prefetch(p, 0, L2);
+    return p;
 }
 
 static inline float *scores_of(const part *t, int r)
@@ -132,7 +127,7 @@ VEC vi codes_of(vi nibbles, vi fifth, const int i)
 
 /* Exact integers within 32 dimensions, then one chain over those: (integer * key's scale) * query's. */
 VEC void score_groups_q8(const tg_q8 *q, int q_stride, const int R, const uint8_t *k, const int G,
-                         const tg_type type, int head_dim, float *s, walk ahead)
+                         const tg_type type, int head_dim, float *s, const uint8_t *next)
 {
     const bool narrow = type == TG_Q4;
     const int halves = narrow ? 2 : 1; /* of a byte */
@@ -143,6 +138,8 @@ VEC void score_groups_q8(const tg_q8 *q, int q_stride, const int R, const uint8_
     const int n = tg_kv_scales(head_dim);
     const size_t group_bytes = tg_kv_k_group_bytes(type, head_dim);
     const uint8_t *fifths = k + (size_t)n * 256, *scales = k + (size_t)n * (narrow ? 320 : 512);
+    const size_t some = next && R < ROWS ? LINE : 0;
+    next = next ? next : k;
     for (int b = 0; b < n; b++, q++) {
         vi acc[ROWS][Q8_GROUPS], load[Q8_GROUPS], fifth[Q8_GROUPS], key[Q8_GROUPS];
         for (int r = 0; r < R; r++)
@@ -152,7 +149,8 @@ VEC void score_groups_q8(const tg_q8 *q, int q_stride, const int R, const uint8_
             fifth[g] = vi_load(fifths + (size_t)g * group_bytes + (size_t)b * 64);
         for (int i = 0; i < 8; i += halves, k += 64) {
             if (R < ROWS)
-                walk_on(&ahead, 1);
+                __builtin_prefetch(next, 0, L2);
+            next += some;
             for (int g = 0; g < G; g++)
                 load[g] = vi_load(k + (size_t)g * group_bytes);
             for (int h = 0; h < halves; h++) {
@@ -175,15 +173,14 @@ VEC void score_groups_q8(const tg_q8 *q, int q_stride, const int R, const uint8_
             vf_store(s + r * TG_ATTN_SCORES + g * 16, sum[r][g]);
 }
 
-/* The share of groups g .. g + G - 1 in what is fetched along with their block of keys, of codes. */
-static inline walk along_keys(const part *t, int r, int g, const int G, const tg_type type)
+/* What is fetched along with groups g .. of keys that are codes, or NULL. */
+static inline const uint8_t *along_keys(const part *t, int r, int g)
 {
+    const tg_chunk *c = t->c;
     const uint8_t *there = block_ahead(t, r, order_of_keys(t, g / 4));
-    if (!there)
-        return (walk){t->c->k[g / 4], 0};
-    size_t group = bytes_with_keys(t->c) / 4, steps = (size_t)tg_kv_scales(t->c->head_dim) * (type == TG_Q4 ? 4 : 8);
-    there += tg_kv_v_block_bytes(t->c->type_v, t->c->head_dim) - (4 - (size_t)(g % 4)) * group;
-    return (walk){there, group * (size_t)G / steps};
+    size_t lines = lines_with_keys(c);
+    return there ? there + tg_kv_v_block_bytes(c->type_v, c->head_dim) - lines * LINE + lines / 4 * (size_t)(g % 4) * LINE
+                 : NULL;
 }
 
 VEC void score_some(int r, const int R, const part *t, int g, const int G, const int form)
@@ -194,8 +191,7 @@ VEC void score_some(int r, const int R, const part *t, int g, const int G, const
     const uint8_t *k = c->k[g / 4] + tg_kv_k_group_at(type, c->head_dim, g % 4), *next;
     float *s = scores_of(t, r) + g * 16;
     if (form == TG_Q8_0 || form == TG_Q4) {
-        score_groups_q8(c->q8 + (size_t)r * (size_t)n, n, R, k, G, type, c->head_dim, s,
-                        along_keys(t, r, g, G, type));
+        score_groups_q8(c->q8 + (size_t)r * (size_t)n, n, R, k, G, type, c->head_dim, s, along_keys(t, r, g));
         return;
     }
     /* What these groups are of this block is fetched of what comes next, in the order in which it lies. */
@@ -364,12 +360,11 @@ static size_t code_bytes(const tg_chunk *c)
     return TG_KV_BLOCK / 2 * tg_kv_v_pair_bytes(c->type_v, c->head_dim);
 }
 
-enum { PER_WEIGHTS = 2 }; /* lines fetched along with 16 weights */
-
 /* p times the values' scales as 15-bit fixed point: relative to the largest product of the chunk, a step
  * is 2^-15, far below that of the values' own codes, and 256 products of it with a code fit 32 bits.
- * Returns the largest / 32767. */
-static __attribute__((noinline)) float fix_row(const part *t, const float *p, int scale, int16_t *out, walk rest[TG_KV_CHUNK_BLOCKS])
+ * Returns the largest / 32767. Of each block n_ahead lines are fetched, from `ahead` on. */
+static __attribute__((noinline)) float fix_row(const part *t, const float *p, int scale, int16_t *out, size_t ahead,
+                                               size_t n_ahead)
 {
     size_t at = code_bytes(t->c) + (size_t)scale * TG_KV_BLOCK * 2;
     int first = t->from / TG_KV_BLOCK, end = (t->to + TG_KV_BLOCK - 1) / TG_KV_BLOCK;
@@ -377,12 +372,12 @@ static __attribute__((noinline)) float fix_row(const part *t, const float *p, in
     vf most = vf_zero(), taint = vf_zero(); /* 0, or NaN where a scale is: codes could not show it */
     for (int b = first; b < end; b++) {
         const uint8_t *scales = t->c->v[b] + at;
+        fetch_lines(t->c->v[b] + ahead, n_ahead);
         for (int j = 0; j < TG_KV_BLOCK; j += 16) {
             vf weight = vf_load(p + b * TG_KV_BLOCK + j), v = vf_mul(weight, vf_load_f16(scales + j * 2));
             v = vf_if_less(vf_zero(), weight, v, vf_zero()); /* what is no key may have any scale */
             most = vf_max(most, v);
             taint = vf_fma(v, vf_zero(), taint);
-            walk_on(&rest[b], PER_WEIGHTS);
             vf_store(x + b * TG_KV_BLOCK + j, v);
         }
     }
@@ -406,36 +401,19 @@ static void fix_rows(const part *t)
 {
     const tg_chunk *c = t->c;
     int n = tg_kv_scales(c->v_dim);
-    const size_t begun = bytes_with_keys(c), rest_bytes = tg_kv_v_block_bytes(c->type_v, c->head_dim) - begun;
-    walk rest[TG_KV_CHUNK_BLOCKS];
-    for (int b = 0; b < TG_KV_CHUNK_BLOCKS; b++) {
-        const uint8_t *at = t->ahead && b * TG_KV_BLOCK < t->to ? c->v[b] : NULL;
-        rest[b] = (walk){at, at ? rest_bytes / (size_t)(PER_WEIGHTS * 4 * n * (t->end - t->r0)) : 0};
-    }
+    const size_t times = (size_t)(t->end - t->r0) * (size_t)n;
+    const size_t lines = t->ahead ? tg_kv_v_block_bytes(c->type_v, c->head_dim) / LINE - lines_with_keys(c) : 0;
     for (int r = t->r0; r < t->end; r++) {
         clear_outside(t, r);
         for (int s = 0; s < n; s++) {
-            size_t i = (size_t)(r - t->r0) * (size_t)n + (size_t)s;
-            c->p_scale[i] = fix_row(t, scores_of(t, r), s, c->p_fixed + i * TG_KV_CHUNK, rest);
+            size_t i = (size_t)(r - t->r0) * (size_t)n + (size_t)s, first = lines * i / times;
+            c->p_scale[i] = fix_row(t, scores_of(t, r), s, c->p_fixed + i * TG_KV_CHUNK, first * LINE,
+                                    lines * (i + 1) / times - first);
         }
     }
 }
 
 static const int8_t value_level[16] = TG_KV_LEVELS;
-
-/* The share of 16 C columns in what is fetched along with a block of values, of codes. */
-enum { PER_PAIR = 3 }; /* lines fetched along with two values */
-
-static inline walk along_values(const part *t, int r, int block, int col, const int C)
-{
-    const tg_chunk *c = t->c;
-    const uint8_t *there = block_ahead(t, r, order_of_values(t, block));
-    if (!there)
-        return (walk){c->v[block], 0};
-    size_t sixteen = tg_kv_k_block_bytes(c->type_k, c->head_dim) / (size_t)(c->v_dim / 16);
-    there += sixteen * (size_t)(col / 16);
-    return (walk){there, sixteen * (size_t)C / (PER_PAIR * TG_KV_BLOCK / 2)};
-}
 
 /* O[r][col .. col + 16 C) over all keys of the part. Two sums in turn hide the instruction's latency:
  * integers do not mind the order. */
@@ -455,25 +433,28 @@ VEC void value_columns_q8(int r, const int R, const part *t, int col, const int 
         int block = j / TG_KV_BLOCK, end = lower((block + 1) * TG_KV_BLOCK, (t->to + 15) / 16 * 16);
         const uint8_t *v = c->v[block] + (size_t)(j % TG_KV_BLOCK / 2) * pair_bytes;
         v += type == TG_Q4 ? (size_t)(col / 32 * 32) : (size_t)col * 2;
-        walk ahead = along_values(t, r, block, col, C);
-        for (; j < end; j += 4)
+        const uint8_t *next = block_ahead(t, r, order_of_values(t, block));
+        const size_t lines = next && R < ROWS ? tg_kv_k_block_bytes(c->type_k, c->head_dim) / LINE : 0;
+        const size_t times = (size_t)(TG_KV_BLOCK / 4 * (c->v_dim / 16 / C)), some = lines / times;
+        next = next ? next + some * (size_t)(TG_KV_BLOCK / 4 * (col / 16 / C)) * LINE : NULL;
+        for (; j < end; j += 4) {
+            next = fetch_lines(next, some);
             for (int h = 0; h < 2; h++, v += pair_bytes) {
                 vi value[2 * Q8_COLUMNS];
-                if (R < ROWS)
-                    walk_on(&ahead, PER_PAIR);
                 for (int k = 0; k < C; k++) {
                     int at = col % 32 / 16 + k; /* in halves of 32 columns */
                     value[k] = type == TG_Q4 ? vi_pick_pairs(v + at / 2 * 32, at % 2, value_level)
                                              : vi_load_s8_pairs((const int8_t *)v + k * 32);
                 }
                 for (int i = 0; i < R; i++)
-                    for (int k = 0; k < C; k++) {
-                        int32_t pair; /* of the scale that the column has */
-                        memcpy(&pair,
-                               p + (size_t)i * row + (col % 32 + k * 16) / 32 * TG_KV_CHUNK + j + 2 * h, 4);
-                        acc[h][i][k] = vi_dot2(acc[h][i][k], value[k], pair);
+                    for (int k = 0; k < C; k++) { /* by weights of the scale that the column has */
+                        const int16_t *w = p + (size_t)i * row + (col % 32 + k * 16) / 32 * TG_KV_CHUNK;
+                        acc[h][i][k] = vi_dot2_all(acc[h][i][k], value[k], w + j + 2 * h);
                     }
             }
+        }
+        if (col + 16 * C == c->v_dim)
+            fetch_lines(next, lines % times);
     }
     for (int i = 0; i < R; i++)
         for (int k = 0; k < C; k++)

@@ -45,7 +45,7 @@ VEC vf load_as(const uint8_t *p, const tg_type type)
 /* Asks for n_bytes from p on, if `ahead`: what will be read next, while there is much to compute. A
  * hardware prefetcher starts anew at each page, and does not know where the next chunk lies. With all
  * ROWS there is too much to compute for memory to be the limit. */
-enum { L2 = 2 }; /* as __builtin_prefetch calls it */
+enum { LINE = 64, L2 = 2 }; /* of a cache; as __builtin_prefetch calls it */
 
 VEC void fetch(const int R, const uint8_t *p, const bool ahead, size_t n_bytes)
 {

@@ -127,8 +127,12 @@ VEC vf vf_swap(vf a, int by)
 }
 /* the low halves of the lanes, as float16 */
 VEC vf vf_from_low_f16(vi a) { return _mm512_cvtph_ps(_mm512_cvtepi32_epi16(a)); }
-/* acc + sum over 2 halves of signed 16-bit x times those of a2 */
-VEC vi vi_dot2(vi acc, vi x, int32_t a2) { return _mm512_dpwssd_epi32(acc, x, _mm512_set1_epi32(a2)); }
+/* acc + sum over 2 halves of signed 16-bit x times the 2 at a */
+VEC vi vi_dot2_all(vi acc, vi x, const int16_t *a)
+{
+    __asm__("vpdpwssd %2%{1to16%}, %1, %0" : "+v"(acc) : "v"(x), "m"(*(const vi_word *)a));
+    return acc;
+}
 /* a * 2^n, n whole and -126 to 127; 0 where x < low, whatever a and n are there */
 VEC vf vf_scale_above(vf a, vf n, vf x, float low)
 {
@@ -367,10 +371,11 @@ VEC vf vf_swap(vf a, int by)
                      : VF2(_mm256_permute_ps(a.l, 0xb1), _mm256_permute_ps(a.h, 0xb1));
 }
 VEC vf vf_from_low_f16(vi a) { return VF2(_mm256_cvtph_ps(vi_pack16(a.l)), _mm256_cvtph_ps(vi_pack16(a.h))); }
-VEC vi vi_dot2(vi acc, vi x, int32_t a2)
+VEC vi vi_dot2_all(vi acc, vi x, const int16_t *a)
 {
-    __m256i a = _mm256_set1_epi32(a2);
-    return VI2(_mm256_add_epi32(acc.l, _mm256_madd_epi16(x.l, a)), _mm256_add_epi32(acc.h, _mm256_madd_epi16(x.h, a)));
+    __m256i all = _mm256_set1_epi32(*(const vi_word *)a);
+    return VI2(_mm256_add_epi32(acc.l, _mm256_madd_epi16(x.l, all)),
+               _mm256_add_epi32(acc.h, _mm256_madd_epi16(x.h, all)));
 }
 VEC __m256i dot4_half(__m256i acc, __m256i codes, __m256i a, int narrow)
 {
@@ -549,10 +554,9 @@ VEC vi vi_pick_pairs(const uint8_t *p, bool high, const int8_t table[16])
 }
 VEC vf vf_swap(vf a, int by) { vf r; LANES r.f[i] = a.f[i ^ by]; return r; }
 VEC vf vf_from_low_f16(vi a) { vf r; LANES r.f[i] = tg_f16_to_f32((uint16_t)a.i[i]); return r; }
-VEC vi vi_dot2(vi acc, vi x, int32_t a2)
+VEC vi vi_dot2_all(vi acc, vi x, const int16_t *a)
 {
-    int16_t a[2], h[32];
-    memcpy(a, &a2, 4);
+    int16_t h[32];
     memcpy(h, &x, 64);
     LANES acc.i[i] += h[2 * i] * a[0] + h[2 * i + 1] * a[1];
     return acc;
