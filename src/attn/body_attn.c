@@ -55,11 +55,17 @@ static inline const uint8_t *block_ahead(const part *t, int r, int i)
     return t->ahead && r == t->r0 ? block_at(t, i + t->ahead) : NULL;
 }
 
-/* As bytes from block i to that one; 0: nothing is fetched. */
+/* Bytes from what is read of block i, of floats, to what is fetched meanwhile; 0: nothing is. A single row takes memory as
+ * fast as it comes: the hardware sees the stream by itself, and is disturbed by what asks far ahead of it. */
 static inline ptrdiff_t ahead_of(const part *t, int r, int i)
 {
+    enum { AHEAD_ONE = 1536, AHEAD = 6144 };
     const uint8_t *there = block_ahead(t, r, i);
-    return there ? there - block_at(t, i) : 0;
+    if (!there)
+        return 0;
+    const ptrdiff_t distance = there - block_at(t, i), bytes = t->end - t->r0 == 1 ? AHEAD_ONE : AHEAD;
+    const ptrdiff_t far = 2 * t->ahead * (ptrdiff_t)tg_kv_k_block_bytes(t->c->type_k, t->c->head_dim);
+    return distance < 0 || distance > far ? distance : bytes; /* is the stream interrupted? */
 }
 
 /* Of codes much is computed in one place and little in another, and a processor forgets what it is asked for faster
@@ -188,15 +194,15 @@ VEC void score_some(int r, const int R, const part *t, int g, const int G, const
     const tg_chunk *c = t->c;
     int n = tg_kv_scales(c->head_dim), half = (c->head_dim + 1) / 2;
     const tg_type type = form == DOT ? TG_BF16 : (tg_type)form;
-    const uint8_t *k = c->k[g / 4] + tg_kv_k_group_at(type, c->head_dim, g % 4), *next;
+    const uint8_t *k = c->k[g / 4] + tg_kv_k_group_at(type, c->head_dim, g % 4);
     float *s = scores_of(t, r) + g * 16;
     if (form == TG_Q8_0 || form == TG_Q4) {
         score_groups_q8(c->q8 + (size_t)r * (size_t)n, n, R, k, G, type, c->head_dim, s, along_keys(t, r, g));
         return;
     }
     /* What these groups are of this block is fetched of what comes next, in the order in which it lies. */
-    next = block_ahead(t, r, order_of_keys(t, g / 4));
-    next = next ? next + (size_t)(g % 4) * tg_kv_k_group_bytes(type, c->head_dim) : NULL;
+    const ptrdiff_t ahead = ahead_of(t, r, order_of_keys(t, g / 4));
+    const uint8_t *next = ahead ? c->k[g / 4] + ahead + (size_t)(g % 4) * tg_kv_k_group_bytes(type, c->head_dim) : NULL;
     if (form == DOT)
         score_groups_dot(c->q_bf16 + (size_t)r * (size_t)half, R, k, G, c->head_dim, s, next);
     else
