@@ -441,7 +441,7 @@ VEC void value_columns_q8(int r, const int R, const part *t, int col, const int 
         v += type == TG_Q4 ? (size_t)(col / 32 * 32) : (size_t)col * 2;
         const uint8_t *next = block_ahead(t, r, order_of_values(t, block));
         const size_t lines = next && R < ROWS ? tg_kv_k_block_bytes(c->type_k, c->head_dim) / LINE : 0;
-        const size_t times = (size_t)(TG_KV_BLOCK / 4 * (c->v_dim / 16 / C)), some = lines / times;
+        const size_t times = (size_t)(TG_KV_BLOCK / 4 * (c->v_dim / 16 / C)), some = (lines + times / 2) / times;
         next = next ? next + some * (size_t)(TG_KV_BLOCK / 4 * (col / 16 / C)) * LINE : NULL;
         for (; j < end; j += 4) {
             next = fetch_lines(next, some);
@@ -459,8 +459,8 @@ VEC void value_columns_q8(int r, const int R, const part *t, int col, const int 
                     }
             }
         }
-        if (col + 16 * C == c->v_dim)
-            fetch_lines(next, lines % times);
+        if (col + 16 * C == c->v_dim && lines > some * times)
+            fetch_lines(next, lines - some * times);
     }
     for (int i = 0; i < R; i++)
         for (int k = 0; k < C; k++)
