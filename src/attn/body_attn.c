@@ -82,7 +82,7 @@ static inline size_t lines_with_keys(const tg_chunk *c)
 static inline const uint8_t *fetch_lines(const uint8_t *p, size_t n)
 {
     for (size_t i = 0; i < n; i++, p += LINE)
-        __builtin_prefetch(p, 0, L2);
+        tg_fetch_line(p);
     return p;
 }
 
@@ -155,7 +155,7 @@ VEC void score_groups_q8(const tg_q8 *q, int q_stride, const int R, const uint8_
             fifth[g] = vi_load(fifths + (size_t)g * group_bytes + (size_t)b * 64);
         for (int i = 0; i < 8; i += halves, k += 64) {
             if (R < ROWS)
-                __builtin_prefetch(next, 0, L2);
+                tg_fetch_line(next);
             next += some;
             for (int g = 0; g < G; g++)
                 load[g] = vi_load(k + (size_t)g * group_bytes);
@@ -575,7 +575,7 @@ static void finish(const float *states, int n, int v_dim, int head_dim, int grou
 
 /* ---- the chunk ----------------------------------------------------------------------------------- */
 
-/* About 8 KiB: what memory brings while it answers one question. */
+/* Of codes a chunk's (lines_with_keys), of floats those that what is fetched may lie in (ahead_of). */
 static int blocks_ahead(const tg_chunk *c)
 {
     size_t bytes = tg_kv_k_block_bytes(c->type_k, c->head_dim);

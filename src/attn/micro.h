@@ -42,15 +42,15 @@ VEC vf load_as(const uint8_t *p, const tg_type type)
     return type == TG_F16 ? vf_load_f16(p) : vf_load((const float *)(const void *)p);
 }
 
+enum { LINE = 64 }; /* bytes of a cache's */
+
 /* Asks for n_bytes from p on, if `ahead`: what will be read next, while there is much to compute. A
  * hardware prefetcher starts anew at each page, and does not know where the next chunk lies. With all
  * ROWS there is too much to compute for memory to be the limit. */
-enum { LINE = 64, L2 = 2 }; /* of a cache; as __builtin_prefetch calls it */
-
 VEC void fetch(const int R, const uint8_t *p, const bool ahead, size_t n_bytes)
 {
     for (size_t i = 0; R < ROWS && ahead && i < n_bytes; i += 64)
-        __builtin_prefetch(p + i, 0, L2);
+        tg_fetch_line(p + i);
 }
 
 /* ---- scores -------------------------------------------------------------------------------------- */

@@ -64,7 +64,7 @@ static const struct {
 VEC void fetch(const uint8_t *p, size_t n_bytes)
 {
     for (size_t i = 0; i < n_bytes; i += 64)
-        __builtin_prefetch(p + i, 0, 2);
+        tg_fetch_line(p + i);
 }
 
 VEC void put(const tg_product *p, int r, int first_out, int n_valid, vf v)

@@ -274,11 +274,10 @@ static int64_t nanoseconds(void)
 /* A line of what the thread will read; false when nothing is left of that. */
 static bool fetch_ahead(share *s)
 {
-    enum { LINE = 64, L2 = 2 };
     if (s->ahead >= s->ahead_end)
         return false;
-    __builtin_prefetch(s->ahead, 0, L2);
-    s->ahead += LINE;
+    tg_fetch_line(s->ahead);
+    s->ahead += 64;
     return true;
 }
 
