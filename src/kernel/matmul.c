@@ -125,15 +125,25 @@ static void make_plan(plan *pl, const tg_worker *w, const tg_matmul_job *job, tg
 
 /* ---- what to fetch ahead ---------------------------------------------------------------------------- */
 
-/* How far ahead: enough for memory to answer, and not so far that it is gone from the first-level cache. Panels that
- * are not interleaved are walked through by columns, so that the last rows of the next one are wanted at once when
- * this one is done: where a panel is large, what is fetched must have got beyond the next. */
-enum { AHEAD_INTERLEAVED = 2048, AHEAD_LEAST = 16384, AHEAD_OF_PANEL = 4096 };
+/* How far ahead, by measurement. Interleaved weights are a stream that the hardware sees by itself: where a core takes
+ * them as fast as memory brings them, it is disturbed by what asks for more than is near; where there is more to
+ * compute, it needs the help. Panels that are not interleaved are walked through by columns, so that the last rows of
+ * the next one are wanted at once when this one is done: where a panel is large, what is fetched must have got beyond
+ * the next. */
+enum { AHEAD_NEAR = 2048, AHEAD = 8192, AHEAD_OF_256 = 12288, AHEAD_LEAST = 16384, AHEAD_OF_PANEL = 4096 };
+
+static size_t ahead_interleaved(const tg_dtype *t)
+{
+    const bool simple = t->type == TG_Q8_0 || t->type == TG_Q4_0 || t->type == TG_Q4_1;
+    if (simple && tg_isa_level() == TG_ISA_avx512)
+        return AHEAD_NEAR;
+    return t->block == 256 ? AHEAD_OF_256 : AHEAD;
+}
 
 static size_t ahead_for(const tg_matrix *m)
 {
     if (m->interleaved)
-        return AHEAD_INTERLEAVED;
+        return ahead_interleaved(m->type);
     size_t panel = TG_PANEL * m->row_bytes + AHEAD_OF_PANEL;
     return m->type->block > 1 && panel > AHEAD_LEAST ? panel : AHEAD_LEAST;
 }
