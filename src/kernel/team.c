@@ -351,16 +351,17 @@ void tg_fetch_while_waiting(const tg_worker *w, const uint8_t *at, const uint8_t
         ;
 }
 
-/* Takes a run of the n_units of a share, if more than `leave` are left: a quarter of them, since each taking
- * waits for all loads before it, and a long run of a thread that is held up would hold up the others. */
-static bool take_run(share *s, uint64_t generation, size_t n_units, size_t leave, size_t *first, size_t *end)
+/* Takes a run of the n_units of a share, if more than `leave` are left: a quarter of them, since a long run of a thread
+ * that is held up would hold up the others. Where memory is read as a stream it is most of the share at first and then
+ * halves: each taking waits for all loads before it, and the stream with it. */
+static bool take_run(share *s, uint64_t generation, size_t n_units, size_t leave, bool stream, size_t *first, size_t *end)
 {
     uint64_t seen = atomic_load_explicit(&s->taken, memory_order_relaxed), taken, run;
     do {
         taken = seen >> 32 == generation ? seen & UINT32_MAX : 0;
         if (taken + leave >= n_units)
             return false;
-        run = taken ? (n_units - taken + 1) / 2 : (3 * n_units + 3) / 4;
+        run = !stream ? (n_units - taken + 3) / 4 : taken ? (n_units - taken + 1) / 2 : (3 * n_units + 3) / 4;
     } while (!atomic_compare_exchange_weak_explicit(&s->taken, &seen, generation << 32 | (taken + run),
                                                     memory_order_relaxed, memory_order_relaxed));
     *first = taken;
@@ -387,7 +388,7 @@ bool tg_take_run(const tg_worker *w, size_t n_units, size_t leave, size_t *first
         int rank = (w->rank + i) % w->size;
         size_t from, to;
         share_of(rank, w->size, n_units, &from, &to);
-        if (take_run(&w->team->share[rank], generation, to - from, i > 0 ? leave : 0, first, end)) {
+        if (take_run(&w->team->share[rank], generation, to - from, i > 0 ? leave : 0, leave > 0, first, end)) {
             *first += from;
             *end += from;
             return true;

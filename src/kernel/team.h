@@ -61,7 +61,8 @@ void tg_fetch_while_waiting(const tg_worker *w, const uint8_t *at, const uint8_t
  * thread gets which must not matter to the result. */
 size_t tg_take(const tg_worker *w, size_t n_units);
 /* The same, a run of units first .. end - 1 at a time; false when no more are to be had. Of another's share the last
- * `leave` are left to him: what he will read next he has fetched already. */
+ * `leave` are left to him: what he will read next he has fetched already. Where it is not 0 memory is what takes the
+ * time, and runs are longer. */
 bool tg_take_run(const tg_worker *w, size_t n_units, size_t leave, size_t *first, size_t *end);
 /* A thread's own share of them: first .. end - 1. */
 void tg_share(const tg_worker *w, size_t n_units, size_t *first, size_t *end);
