@@ -69,10 +69,10 @@ static inline ptrdiff_t ahead_of(const part *t, int r, int i)
     return distance < 0 || distance > far ? distance : bytes; /* is the stream interrupted? */
 }
 
-/* Of codes much is computed in one place and little in another, and a processor forgets what it is asked for faster
- * than memory brings it, or is held up by what it is asked for twice. So what lies ahead is fetched as time passes, each
- * line once: the last part of a block of values along with the keys, the first with the weights, and the next keys with
- * the values. */
+/* Of codes much is computed in one place and little in another, and a processor forgets what it is asked for
+ * faster than memory brings it, or is held up by what it is asked for twice. So what lies ahead is fetched as time
+ * passes, each line once: the last part of a block of values along with the keys, the first with the weights, and
+ * the next keys with the values. */
 static inline size_t lines_with_keys(const tg_chunk *c)
 {
     size_t steps = (size_t)tg_kv_scales(c->head_dim) * (c->type_k == TG_Q4 ? 4 : 8) * (4 / Q8_GROUPS);
@@ -185,9 +185,8 @@ static inline const uint8_t *along_keys(const part *t, int r, int g)
 {
     const tg_chunk *c = t->c;
     const uint8_t *there = block_ahead(t, r, order_of_keys(t, g / 4));
-    size_t lines = lines_with_keys(c);
-    return there ? there + tg_kv_v_block_bytes(c->type_v, c->head_dim) - lines * LINE + lines / 4 * (size_t)(g % 4) * LINE
-                 : NULL;
+    const size_t lines = lines_with_keys(c), before = lines / 4 * (size_t)(g % 4); /* of other groups */
+    return there ? there + tg_kv_v_block_bytes(c->type_v, c->head_dim) - (lines - before) * LINE : NULL;
 }
 
 VEC void score_some(int r, const int R, const part *t, int g, const int G, const int form)

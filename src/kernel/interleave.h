@@ -1,7 +1,8 @@
 /* interleave.h - quantised weights laid anew: a panel of 16 rows as one stream of whole lines.
  *
- * A row's block is words of 4 bytes and, before or behind them, numbers of 2 (MXFP4: 1), such as a scale. What row i of a panel has
- * at byte b, size bytes long, is at 16 b + size i of the panel, so that a load brings the same word of 16 rows.
+ * A row's block is words of 4 bytes and, before or behind them, numbers of 2 (MXFP4: 1), such as a scale. What row
+ * i of a panel has at byte b, size bytes long, is at 16 b + size i of the panel, so that a load brings the same word
+ * of 16 rows.
  * A panel takes 16 row_bytes; rows behind the last are zeros. */
 #ifndef TG_KERNEL_INTERLEAVE_H
 #define TG_KERNEL_INTERLEAVE_H

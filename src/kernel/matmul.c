@@ -323,7 +323,8 @@ static part part_of(const tg_worker *w, const plan *pl, int product, size_t i, s
     const cut *c = &pl->cut[product];
     const tg_matmul_job *job = pl->job;
     int row = (int)((i - c->first) % c->row_parts) * c->rows, first = row_of_part(pl, product, i);
-    return (part){w, &job->x, &job->product[product], stream_of(pl, product, i, end), row, lower(c->rows, job->x.n - row), first,
+    const stream s = stream_of(pl, product, i, end);
+    return (part){w, &job->x, &job->product[product], s, row, lower(c->rows, job->x.n - row), first,
                   row_of_part(pl, product, end) - first};
 }
 
