@@ -29,6 +29,7 @@ typedef struct part {
     int r0, end, from, to;
     float *states; /* of the rows over this chunk alone: O is zero at first */
     int ahead; /* blocks to fetch ahead: with few rows memory is the limit */
+    int step;  /* blocks of weights, then of values, taken together */
 } part;
 
 /* Blocks of keys, of values and of the next chunk's keys, counted in the order in which they are read. */
@@ -301,59 +302,62 @@ VEC void value_columns_dot(const uint16_t *p, const int R, const uint8_t *v, int
             vf_store(o + (size_t)i * tg_attn_state_floats(v_dim) + c * 16, acc[i][c]);
 }
 
-/* Keys from .. to - 1 of block b for R rows that all have them. */
-VEC void value_some(int r, const int R, const part *t, int b, int from, int to, const int form)
+/* Keys from .. to - 1 for R rows that all have them. */
+VEC void value_some(int r, const int R, const part *t, int from, int to, const int form)
 {
     const tg_chunk *c = t->c;
-    int base = b * TG_KV_BLOCK, n = 16 * COLUMNS, col = 0;
-    const uint8_t *v = c->v[b];
-    ptrdiff_t ahead = ahead_of(t, r, order_of_values(t, b));
+    int n = 16 * COLUMNS;
+    ptrdiff_t ahead = ahead_of(t, r, order_of_values(t, from / TG_KV_BLOCK));
     float *o = o_of(t, r);
     if (form != DOT) {
-        value_rows(scores_of(t, r) + base, TG_ATTN_SCORES, R, v, from - base, to - base, (tg_type)form, c->v_dim,
-                   o, ahead);
+        value_rows(scores_of(t, r), TG_ATTN_SCORES, R, c->v, from, to, (tg_type)form, c->v_dim, o, ahead);
         return;
     }
-    const uint16_t *p = c->p_bf16 + (size_t)(r - t->r0) * TG_KV_CHUNK + base;
-    for (; col + n <= c->v_dim; col += n)
-        value_columns_dot(p, R, v + col * 4, from - base, to - base, COLUMNS, c->v_dim, o + col, ahead);
-    for (; col < c->v_dim; col += 16)
-        value_columns_dot(p, R, v + col * 4, from - base, to - base, 1, c->v_dim, o + col, ahead);
+    for (int end; from < to; from = end) {
+        int b = from / TG_KV_BLOCK, base = b * TG_KV_BLOCK, col = 0;
+        const uint16_t *p = c->p_bf16 + (size_t)(r - t->r0) * TG_KV_CHUNK + base;
+        end = lower(to, base + TG_KV_BLOCK);
+        for (; col + n <= c->v_dim; col += n)
+            value_columns_dot(p, R, c->v[b] + col * 4, from - base, end - base, COLUMNS, c->v_dim, o + col, ahead);
+        for (; col < c->v_dim; col += 16)
+            value_columns_dot(p, R, c->v[b] + col * 4, from - base, end - base, 1, c->v_dim, o + col, ahead);
+    }
 }
 
 /* Keys that all R rows have go together; what one row has alone, before and behind, goes alone: a key
  * outside a row's range never touches it. */
-VEC void value_block(int r, const int R, const part *t, int b, const int form)
+VEC void value_blocks(int r, const int R, const part *t, int b, const int form)
 {
     const tg_chunk *c = t->c;
-    int first = b * TG_KV_BLOCK, end = first + TG_KV_BLOCK;
+    int first = b * TG_KV_BLOCK, end = first + t->step * TG_KV_BLOCK;
     int lo = higher(max_of(c->lo, r, R), first), hi = lower(min_of(c->hi, r, R), end);
     if (lo >= hi)
         lo = hi = end;
     for (int i = r; R > 1 && i < r + R; i++) {
         int from = higher(c->lo[i], first), to = lower(c->hi[i], lo);
         if (from < to)
-            value_some(i, 1, t, b, from, to, form);
+            value_some(i, 1, t, from, to, form);
     }
     if (lo < hi)
-        value_some(r, R, t, b, lo, hi, form);
+        value_some(r, R, t, lo, hi, form);
     for (int i = r; R > 1 && i < r + R; i++) {
         int from = higher(c->lo[i], hi), to = lower(c->hi[i], end);
         if (from < to)
-            value_some(i, 1, t, b, from, to, form);
+            value_some(i, 1, t, from, to, form);
     }
 }
 
-BY_ROWS(values_f32, value_block, TG_F32, part);
-BY_ROWS(values_f16, value_block, TG_F16, part);
-BY_ROWS(values_bf16, value_block, TG_BF16, part);
-BY_ROWS(values_dot, value_block, DOT, part);
+BY_ROWS(values_f32, value_blocks, TG_F32, part);
+BY_ROWS(values_f16, value_blocks, TG_F16, part);
+BY_ROWS(values_bf16, value_blocks, TG_BF16, part);
+BY_ROWS(values_dot, value_blocks, DOT, part);
 
 static void round_rows(const part *t, int b)
 {
+    const int end = lower((b + t->step) * TG_KV_BLOCK, TG_KV_CHUNK);
     for (int r = t->r0; r < t->end; r++) {
         uint16_t *p = t->c->p_bf16 + (size_t)(r - t->r0) * TG_KV_CHUNK;
-        for (int i = b * TG_KV_BLOCK; i < (b + 1) * TG_KV_BLOCK; i += 16)
+        for (int i = b * TG_KV_BLOCK; i < end; i += 16)
             vf_store_bf16(p + i, vf_load(scores_of(t, r) + i));
     }
 }
@@ -489,19 +493,19 @@ static const by_rows values_by_form[N_FORMS] = {[TG_F32] = values_f32, [TG_F16] 
 
 /* ---- 2. weights, 3. values ----------------------------------------------------------------------- */
 
-/* The weights of block b in place of its scores; `sum` of each row gets them by lanes. */
+/* The weights of t->step blocks from b on in place of their scores; `sum` of each row gets them by lanes. */
 static void weigh(const part *t, int b, float sum[TG_ATTN_SUB][16])
 {
     const tg_chunk *c = t->c;
     for (int r = t->r0; r < t->end; r++) {
-        int lo = higher(c->lo[r], b * TG_KV_BLOCK), hi = lower(c->hi[r], (b + 1) * TG_KV_BLOCK);
+        int lo = higher(c->lo[r], b * TG_KV_BLOCK), hi = lower(c->hi[r], (b + t->step) * TG_KV_BLOCK);
         if (lo < hi)
             row_exps_onto(scores_of(t, r), lo, hi, o_of(t, r)[c->v_dim], sum[r - t->r0]);
     }
 }
 
-/* l and O of each row. The weights of a block are computed right before its values are read: nothing is fetched
- * meanwhile, and memory must not wait for long. */
+/* l and O of each row. Where memory is the limit, the weights of a block are computed right before its values are read:
+ * nothing is fetched meanwhile, and it must not wait for long. Elsewhere O stays in registers for the whole chunk. */
 static void weigh_values(const part *t)
 {
     const tg_chunk *c = t->c;
@@ -509,7 +513,7 @@ static void weigh_values(const part *t)
     const bool codes = has_codes(c->type_v);
     float sum[TG_ATTN_SUB][16];
     memset(sum, 0, (size_t)(t->end - t->r0) * sizeof *sum);
-    for (int b = t->from / TG_KV_BLOCK; b * TG_KV_BLOCK < t->to; b++) {
+    for (int b = t->from / TG_KV_BLOCK; b * TG_KV_BLOCK < t->to; b += t->step) {
         weigh(t, b, sum);
         if (form == DOT)
             round_rows(t, b);
@@ -600,7 +604,11 @@ static bool key_range(const tg_chunk *c, int r0, int end, int *from, int *to)
 
 static void absorb_part(const tg_chunk *c, int r0, int end, float *states)
 {
-    part t = {.c = c, .r0 = r0, .end = end, .ahead = c->stream && c->n < WIDEN_ROWS ? blocks_ahead(c) : 0};
+    part t = {.c = c, .r0 = r0, .end = end, .step = TG_KV_CHUNK_BLOCKS};
+    if (c->stream && c->n < WIDEN_ROWS) {
+        t.ahead = blocks_ahead(c);
+        t.step = has_codes(c->type_v) ? TG_KV_CHUNK_BLOCKS : 1;
+    }
     if (!key_range(c, r0, end, &t.from, &t.to))
         return;
     size_t size = tg_attn_state_floats(c->v_dim);

@@ -60,10 +60,10 @@ VEC void value_part(int r, const int R, const tg_ref *t, int at, const int form)
 {
     const uint8_t *v = (const uint8_t *)t->kv_at;
     int v_dim = t->kv->v_dim, common = higher(0, lower(t->n_at, min_of(t->n_keys, r, R) - at));
-    value_rows(scores_of(t, r, at), t->stride, R, v, 0, common, (tg_type)form, v_dim, o_of(t, r), 0);
+    value_rows(scores_of(t, r, at), t->stride, R, &v, 0, common, (tg_type)form, v_dim, o_of(t, r), 0);
     for (int i = r; R > 1 && i < r + R; i++)
         if (lower(t->n_at, t->n_keys[i] - at) > common)
-            value_rows(scores_of(t, i, at), t->stride, 1, v, common, lower(t->n_at, t->n_keys[i] - at),
+            value_rows(scores_of(t, i, at), t->stride, 1, &v, common, lower(t->n_at, t->n_keys[i] - at),
                        (tg_type)form, v_dim, o_of(t, i), 0);
 }
 

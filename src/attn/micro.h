@@ -42,6 +42,16 @@ VEC vf load_as(const uint8_t *p, const tg_type type)
     return type == TG_F16 ? vf_load_f16(p) : vf_load((const float *)(const void *)p);
 }
 
+static inline int lower(int a, int b)
+{
+    return a < b ? a : b;
+}
+
+static inline int higher(int a, int b)
+{
+    return a > b ? a : b;
+}
+
 enum { LINE = 64 }; /* bytes of a cache's */
 
 /* Asks for n_bytes from p on, if `ahead`: what will be read next, while there is much to compute. A
@@ -131,40 +141,40 @@ VEC void score_groups(const float *q, const int R, const uint8_t *k, const int G
 
 /* ---- values -------------------------------------------------------------------------------------- */
 
-/* o[i][0 .. 16 C) += p[i][j] * v[j], j from .. to - 1 inside one block whose values, not Q8_0, lie at v;
- * rows of p are p_stride apart, and o belongs to states. `ahead` as above. */
-VEC void value_columns(const float *p, size_t p_stride, const int R, const uint8_t *v, int from, int to,
-                       const int C, const tg_type type, int v_dim, float *o, ptrdiff_t ahead)
+/* o[i][0 .. 16 C) += p[i][j] * v[j], j from .. to - 1, for values, not Q8_0, in the blocks at v, from byte `at` of each
+ * on; rows of p are p_stride apart, and o belongs to states. `ahead` as above, where all is of one block. */
+VEC void value_columns(const float *p, size_t p_stride, const int R, const uint8_t *const *v, size_t at, int from,
+                       int to, const int C, const tg_type type, int v_dim, float *o, ptrdiff_t ahead)
 {
+    const bool pairs = type == TG_BF16;
+    const size_t row_bytes = (size_t)v_dim * size_of(type);
     vf acc[ROWS][COLUMNS], value[COLUMNS];
     for (int i = 0; i < R; i++)
         for (int c = 0; c < C; c++)
             acc[i][c] = vf_load(o + (size_t)i * tg_attn_state_floats(v_dim) + c * 16);
-    if (type == TG_BF16) {
-        vi pair[COLUMNS];
-        v += (size_t)(from / 2) * (size_t)v_dim * 4;
-        for (int j = from; j < to; j++, v += (size_t)v_dim * 4) {
-            fetch(R, v + ahead, ahead != 0, (size_t)C * 64);
+    for (int j = from; j < to;) {
+        const int end = lower(to, (j / TG_KV_BLOCK + 1) * TG_KV_BLOCK);
+        const uint8_t *row = v[j / TG_KV_BLOCK] + at + (size_t)(j % TG_KV_BLOCK & (pairs ? ~1 : ~0)) * row_bytes;
+        for (; j < end && !pairs; j++, row += row_bytes) {
+            fetch(R, row + ahead, ahead != 0, (size_t)C * 16 * size_of(type));
             for (int c = 0; c < C; c++)
-                pair[c] = vi_load(v + c * 64);
+                value[c] = load_as(row + (size_t)c * 16 * size_of(type), type);
+            outer_step(acc[0], COLUMNS, p + j, p_stride, R, value, C, type);
+        }
+        for (; j < end; j++, row += 2 * row_bytes) {
+            vi pair[COLUMNS];
+            fetch(R, row + ahead, ahead != 0, (size_t)C * 64);
+            for (int c = 0; c < C; c++)
+                pair[c] = vi_load(row + c * 64);
             if (!(j & 1)) {
                 for (int c = 0; c < C; c++)
                     value[c] = vf_bf16_first(pair[c]);
                 outer_step(acc[0], COLUMNS, p + j, p_stride, R, value, C, type);
-                if (++j == to)
+                if (++j == end)
                     break;
             }
             for (int c = 0; c < C; c++)
                 value[c] = vf_bf16_second(pair[c]);
-            outer_step(acc[0], COLUMNS, p + j, p_stride, R, value, C, type);
-        }
-    } else {
-        const size_t row_bytes = (size_t)v_dim * size_of(type);
-        v += (size_t)from * row_bytes;
-        for (int j = from; j < to; j++, v += row_bytes) {
-            fetch(R, v + ahead, ahead != 0, (size_t)C * 16 * size_of(type));
-            for (int c = 0; c < C; c++)
-                value[c] = load_as(v + (size_t)c * 16 * size_of(type), type);
             outer_step(acc[0], COLUMNS, p + j, p_stride, R, value, C, type);
         }
     }
@@ -174,15 +184,15 @@ VEC void value_columns(const float *p, size_t p_stride, const int R, const uint8
 }
 
 /* All columns of the same. */
-VEC void value_rows(const float *p, size_t p_stride, const int R, const uint8_t *v, int from, int to,
+VEC void value_rows(const float *p, size_t p_stride, const int R, const uint8_t *const *v, int from, int to,
                     const tg_type type, int v_dim, float *o, ptrdiff_t ahead)
 {
     const int step = type == TG_F32 || type == TG_BF16 ? 4 : 2; /* bytes from one column to the next */
     int col = 0;
     for (; col + 16 * COLUMNS <= v_dim; col += 16 * COLUMNS)
-        value_columns(p, p_stride, R, v + col * step, from, to, COLUMNS, type, v_dim, o + col, ahead);
+        value_columns(p, p_stride, R, v, (size_t)(col * step), from, to, COLUMNS, type, v_dim, o + col, ahead);
     for (; col < v_dim; col += 16)
-        value_columns(p, p_stride, R, v + col * step, from, to, 1, type, v_dim, o + col, ahead);
+        value_columns(p, p_stride, R, v, (size_t)(col * step), from, to, 1, type, v_dim, o + col, ahead);
 }
 
 /* ---- exponentials -------------------------------------------------------------------------------- */
@@ -231,16 +241,6 @@ static inline float row_exps(float *s, int lo, int hi, float m)
     float sum[16] = {0};
     row_exps_onto(s, lo, hi, m, sum);
     return vf_sum(vf_load(sum));
-}
-
-static inline int lower(int a, int b)
-{
-    return a < b ? a : b;
-}
-
-static inline int higher(int a, int b)
-{
-    return a > b ? a : b;
 }
 
 /* Of x[r .. r + R - 1]. */

@@ -731,8 +731,7 @@ VEC vf vf_exp(vf x)
  * largest weights are as good as any and the smallest are off by what cannot be seen beside those. */
 VEC vf vf_weight(vf x)
 {
-    vf t = vf_max(vf_set1(-87.0f), x), n = vf_whole_log2(t);
-    vf r = vf_fms(t, vf_set1(1.442695041f), n);
+    vf n = vf_whole_log2(x), r = vf_fms(x, vf_set1(1.442695041f), n);
     vf p = vf_set1(1.326459227e-03f);
     p = vf_fma(p, r, vf_set1(9.671619162e-03f));
     p = vf_fma(p, r, vf_set1(5.550735071e-02f));
