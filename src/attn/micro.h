@@ -84,6 +84,21 @@ VEC void outer_step(vf *acc, const int row, const float *x, size_t stride, const
     }
 }
 
+/* The same of rows so few that conversions take as long as what is done with them. */
+VEC void outer_step_few(vp *acc, const int row, const float *x, size_t stride, const int R, const uint8_t *y, const int n)
+{
+    for (int i = 0; i < n; i++) {
+        vp all = vp_load_f16(y + i * 32);
+        for (int r = 0; r < R; r++)
+            acc[r * row + i] = vp_fma_all(x + (size_t)r * stride, all, acc[r * row + i]);
+    }
+}
+
+VEC bool is_few(const int R, const tg_type type)
+{
+    return type == TG_F16 && R <= 2 && TG_ISA_LEVEL == TG_ISA_avx512;
+}
+
 /* One dimension, of F32 or F16. */
 VEC void score_one(vf acc[ROWS][GROUPS], const float *q, size_t stride, const int R, const uint8_t *k, const int G,
                    const tg_type type)
@@ -92,6 +107,22 @@ VEC void score_one(vf acc[ROWS][GROUPS], const float *q, size_t stride, const in
     for (int g = 0; g < G; g++)
         key[g] = load_as(k + (size_t)g * 16 * size_of(type), type);
     outer_step(acc[0], GROUPS, q, stride, R, key, G, type);
+}
+
+/* score_groups of few rows against F16 */
+VEC void score_groups_few(const float *q, const int R, const uint8_t *k, const int G, int head_dim, float *s, size_t stride,
+                          const uint8_t *next, const bool ahead)
+{
+    const size_t k_stride = tg_kv_k_stride(TG_F16), bytes = (size_t)G * 32;
+    vp acc[ROWS][GROUPS];
+    memset(acc, 0, sizeof acc);
+    for (int d = 0; d < head_dim; d++, k += k_stride, q++, next += bytes) {
+        fetch(R, next, ahead, bytes);
+        outer_step_few(acc[0], GROUPS, q, (size_t)head_dim, R, k, G);
+    }
+    for (int r = 0; r < R; r++)
+        for (int g = 0; g < G; g++)
+            vp_store(s + (size_t)r * stride + g * 16, acc[r][g]);
 }
 
 /* R rows [head_dim] against the G groups of floating-point keys at k: s[r * stride + 16 g + lane]. From `next`
@@ -106,6 +137,10 @@ VEC void score_groups(const float *q, const int R, const uint8_t *k, const int G
     const size_t dim = (size_t)head_dim, k_stride = tg_kv_k_stride(type), bytes = k_stride / 4 * (size_t)G;
     const bool ahead = next;
     next = ahead ? next : k;
+    if (is_few(R, type)) {
+        score_groups_few(q, R, k, G, head_dim, s, stride, next, ahead);
+        return;
+    }
     if (type == TG_BF16) {
         vi pair[GROUPS];
         vf key[GROUPS];
@@ -141,11 +176,37 @@ VEC void score_groups(const float *q, const int R, const uint8_t *k, const int G
 
 /* ---- values -------------------------------------------------------------------------------------- */
 
+/* value_columns of few rows and F16 */
+VEC void value_columns_few(const float *p, size_t p_stride, const int R, const uint8_t *const *v, size_t at, int from,
+                           int to, const int C, int v_dim, float *o, ptrdiff_t ahead)
+{
+    const size_t row_bytes = (size_t)v_dim * 2, o_stride = tg_attn_state_floats(v_dim);
+    vp acc[ROWS][COLUMNS];
+    for (int i = 0; i < R; i++)
+        for (int c = 0; c < C; c++)
+            acc[i][c] = vp_load(o + (size_t)i * o_stride + c * 16);
+    for (int j = from; j < to;) {
+        const int end = lower(to, (j / TG_KV_BLOCK + 1) * TG_KV_BLOCK);
+        const uint8_t *row = v[j / TG_KV_BLOCK] + at + (size_t)(j % TG_KV_BLOCK) * row_bytes;
+        for (; j < end; j++, row += row_bytes) {
+            fetch(R, row + ahead, ahead != 0, (size_t)C * 32);
+            outer_step_few(acc[0], COLUMNS, p + j, p_stride, R, row, C);
+        }
+    }
+    for (int i = 0; i < R; i++)
+        for (int c = 0; c < C; c++)
+            vp_store(o + (size_t)i * o_stride + c * 16, acc[i][c]);
+}
+
 /* o[i][0 .. 16 C) += p[i][j] * v[j], j from .. to - 1, for values, not Q8_0, in the blocks at v, from byte `at` of each
  * on; rows of p are p_stride apart, and o belongs to states. `ahead` as above, where all is of one block. */
 VEC void value_columns(const float *p, size_t p_stride, const int R, const uint8_t *const *v, size_t at, int from,
                        int to, const int C, const tg_type type, int v_dim, float *o, ptrdiff_t ahead)
 {
+    if (is_few(R, type)) {
+        value_columns_few(p, p_stride, R, v, at, from, to, C, v_dim, o, ahead);
+        return;
+    }
     const bool pairs = type == TG_BF16;
     const size_t row_bytes = (size_t)v_dim * size_of(type);
     vf acc[ROWS][COLUMNS], value[COLUMNS];
@@ -154,7 +215,7 @@ VEC void value_columns(const float *p, size_t p_stride, const int R, const uint8
             acc[i][c] = vf_load(o + (size_t)i * tg_attn_state_floats(v_dim) + c * 16);
     for (int j = from; j < to;) {
         const int end = lower(to, (j / TG_KV_BLOCK + 1) * TG_KV_BLOCK);
-        const uint8_t *row = v[j / TG_KV_BLOCK] + at + (size_t)(j % TG_KV_BLOCK & (pairs ? ~1 : ~0)) * row_bytes;
+        const uint8_t *row = v[j / TG_KV_BLOCK] + at + (size_t)((pairs ? j & ~1 : j) % TG_KV_BLOCK) * row_bytes;
         for (; j < end && !pairs; j++, row += row_bytes) {
             fetch(R, row + ahead, ahead != 0, (size_t)C * 16 * size_of(type));
             for (int c = 0; c < C; c++)

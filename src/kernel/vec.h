@@ -696,6 +696,44 @@ VEC vf vf_dot_bf16(vf acc, vi x, int32_t b2)
 }
 #endif
 
+/* `vp`: 16 floats in two halves. Zen 4 turns 8 float16 into floats in three quarters of the time that it takes for 16 in
+ * half as many instructions, which counts where little else is done with them. */
+#if TG_ISA_LEVEL == TG_ISA_avx512
+typedef struct vp {
+    __m256 l, h;
+} vp;
+
+VEC vp vp_load(const float *p)
+{
+    return (vp){_mm256_loadu_ps(p), _mm256_loadu_ps(p + 8)};
+}
+
+VEC void vp_store(float *p, vp a)
+{
+    _mm256_storeu_ps(p, a.l);
+    _mm256_storeu_ps(p + 8, a.h);
+}
+
+VEC vp vp_load_f16(const void *p)
+{
+    const __m128i *q = (const __m128i *)p;
+    return (vp){_mm256_cvtph_ps(_mm_loadu_si128(q)), _mm256_cvtph_ps(_mm_loadu_si128(q + 1))};
+}
+
+/* *x times b + c */
+VEC vp vp_fma_all(const float *x, vp b, vp c)
+{
+    __m256 all = _mm256_set1_ps(*x);
+    return (vp){_mm256_fmadd_ps(all, b.l, c.l), _mm256_fmadd_ps(all, b.h, c.h)};
+}
+#else
+typedef vf vp;
+#define vp_load vf_load
+#define vp_store vf_store
+#define vp_load_f16 vf_load_f16
+#define vp_fma_all vf_fma_all
+#endif
+
 #if TG_ISA_LEVEL != TG_ISA_avx512
 VEC vf vf_scale_above(vf a, vf n, vf x, float low)
 {
