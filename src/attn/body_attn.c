@@ -56,18 +56,16 @@ static inline const uint8_t *block_ahead(const part *t, int r, int i)
     return t->ahead && r == t->r0 ? block_at(t, i + t->ahead) : NULL;
 }
 
-/* Bytes from what is read of block i, of floats, to what is fetched meanwhile; 0: nothing is. With AVX-512 a single row
- * takes memory as fast as it comes: the hardware sees the stream by itself, and is disturbed by what asks far ahead. */
+/* Bytes from what is read of block i, of floats, to what is fetched meanwhile; 0: nothing is. */
 static inline ptrdiff_t ahead_of(const part *t, int r, int i)
 {
-    enum { AHEAD_ONE = 1536, AHEAD = 6144 };
+    enum { AHEAD = 6144 };
     const uint8_t *there = block_ahead(t, r, i);
     if (!there)
         return 0;
-    const bool one = t->end - t->r0 == 1 && TG_ISA_LEVEL == TG_ISA_avx512;
-    const ptrdiff_t distance = there - block_at(t, i), bytes = one ? AHEAD_ONE : AHEAD;
+    const ptrdiff_t distance = there - block_at(t, i);
     const ptrdiff_t far = 2 * t->ahead * (ptrdiff_t)tg_kv_k_block_bytes(t->c->type_k, t->c->head_dim);
-    return distance < 0 || distance > far ? distance : bytes; /* is the stream interrupted? */
+    return distance < 0 || distance > far ? distance : AHEAD; /* is the stream interrupted? */
 }
 
 /* Of codes much is computed in one place and little in another, and a processor forgets what it is asked for
