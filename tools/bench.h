@@ -23,6 +23,7 @@ typedef struct timed {
     void (*step)(const tg_worker *w, void *arg);
     void *arg;
     int inner;
+    double began;         /* the newest run, when all threads were there */
     double run[RUNS_MAX]; /* seconds a step */
     double seconds;       /* their median */
     double bytes;         /* read from memory a step, by the hardware's counter; NAN without one */
@@ -73,7 +74,10 @@ static inline double median(const double *x, int n)
 
 static inline void steps(const tg_worker *w, void *arg)
 {
-    const timed *t = arg;
+    timed *t = arg;
+    tg_barrier(w); /* a thread may have been asleep */
+    if (w->rank == 0)
+        t->began = now();
     for (int i = 0; i < t->inner; i++) {
         t->step(w, t->arg);
         tg_barrier(w);
@@ -82,9 +86,8 @@ static inline void steps(const tg_worker *w, void *arg)
 
 static inline double run_once(timed *t)
 {
-    double start = now();
     tg_team_run(t->team, steps, t);
-    return (now() - start) / t->inner;
+    return (now() - t->began) / t->inner;
 }
 
 /* Times n things in turn, `runs` times, so that what disturbs the machine meets all of them. Short steps

@@ -338,7 +338,7 @@ static int lanes_together(const tg_worker *w, int n_tiles)
 {
     int n = TG_ATTN_LANES;
     for (int units = n_tiles; n > 1; n /= 2, units *= 2)
-        if (units >= 4 * w->size || (units >= w->size && units % w->size == 0))
+        if (units >= 4 * w->size || w->size == 1)
             break;
     return n;
 }
