@@ -114,13 +114,18 @@ VEC float shift_of(norm s)
     return s.m == -INFINITY ? 0.0f : s.m;
 }
 
-/* The block x[n], whose maximum is max. */
-VEC void absorb(norm *s, const float *x, size_t n, float max)
+VEC void raise(norm *s, float max)
 {
     if (max > s->m) {
         s->l *= (double)weight1(s->m - max);
         s->m = max;
     }
+}
+
+/* The block x[n], whose maximum is max. */
+VEC void absorb(norm *s, const float *x, size_t n, float max)
+{
+    raise(s, max);
     s->l += (double)sum_of(x, n, shift_of(*s), false);
 }
 
@@ -198,7 +203,7 @@ typedef struct best {
     tg_top *list;
     int k;
     bool heap;
-    float max; /* nothing offered was larger */
+    float max; /* of what was offered, and of a sample: nothing was larger */
 } best;
 
 enum {
@@ -207,12 +212,13 @@ enum {
 };
 
 /* k values of the row are not below this: the k-th largest of 64 maxima, or -inf. A list is at
- * first open to everything, and most insertions happen then; from here on they are few. */
-static float floor_of(const float *x, size_t n, int k)
+ * first open to everything, and most insertions happen then; from here on they are few. max: the largest of them. */
+static float floor_of(const float *x, size_t n, int k, float *max)
 {
     vf m[WIDE];
     float kth = -INFINITY;
     lane_max(x, n < SAMPLE ? n : SAMPLE, m);
+    *max = largest(m);
     for (int i = 0; i < k && k <= STEP; i++) {
         kth = largest(m);
         for (int j = 0; j < WIDE; j++)
@@ -224,12 +230,12 @@ static float floor_of(const float *x, size_t n, int k)
 static best best_of(tg_top *top, int k, const float *x, size_t n, bool heap)
 {
     k = k < 1 ? 0 : (size_t)k < n ? k : (int)n;
-    float floor = heap ? -INFINITY : floor_of(x, n, k), place = NAN;
+    float max = -INFINITY, floor = heap ? -INFINITY : floor_of(x, n, k, &max), place = NAN;
     if (isfinite(floor))
         place = floor - fabsf(floor) * 1e-6f - 1e-30f; /* lower, and normal */
     for (int i = 0; i < k; i++)
         top[i] = (tg_top){place, -1};
-    return (best){top, k, heap, floor};
+    return (best){top, k, heap, max};
 }
 
 VEC bool before(tg_top a, tg_top b)
@@ -286,13 +292,18 @@ VEC void offer_lanes(best *b, const float *x, size_t at, uint64_t lanes)
     }
 }
 
-/* x[at .. end). Most of a long row is below the bar: the largest of 64 tells. */
-VEC void offer_block(best *b, const float *x, size_t at, size_t end)
+/* x[at .. end). Most of a long row is below the bar: the largest of 64 tells. Returns the sum of e^(x - shift), if wanted. */
+VEC float offer_block(best *b, const float *x, size_t at, size_t end, const bool summed, float shift)
 {
+    vf l[WIDE], minus = vf_set1(shift);
+    for (int j = 0; j < WIDE; j++)
+        l[j] = vf_zero();
     for (; end - at >= STEP; at += STEP) {
         vf v[WIDE], bar = vf_set1(bar_of(b));
         for (int j = 0; j < WIDE; j++)
-            v[j] = vf_load(x + at + j * VLEN);
+            v[j] = stream(x + at + j * VLEN);
+        for (int j = 0; j < WIDE && summed; j++)
+            l[j] = vf_add(l[j], vf_weight(vf_sub(v[j], minus)));
         vf max = v[0]; /* in this order NaN hides nothing: it is passed over, or stays */
         for (int j = 1; j < WIDE; j++)
             max = vf_max(v[j], max);
@@ -303,8 +314,24 @@ VEC void offer_block(best *b, const float *x, size_t at, size_t end)
             lanes |= (uint64_t)vf_not_le(v[j], bar) << j * VLEN;
         offer_lanes(b, x, at, lanes);
     }
+    for (size_t i = at; i < end && summed; i += VLEN)
+        l[0] = vf_add(l[0], vf_weight(vf_sub(load(x, i, end), minus)));
     for (; at < end; at++)
         offer(b, x[at], at);
+    return vf_sum(vf_add(vf_add(l[0], l[1]), vf_add(l[2], l[3])));
+}
+
+/* A block, of which `sum` is that of e^(x - before) and max the maximum of all so far; before is that of what came in
+ * front of it, or of a sample. Only where that was far too low the block must be read again. */
+VEC void absorb_summed(norm *s, const float *x, size_t n, float before, float sum, float max)
+{
+    enum { FAR = 40 };
+    if (before == -INFINITY || max > before + FAR) {
+        absorb(s, x, n, max);
+        return;
+    }
+    raise(s, before);
+    s->l += (double)sum;
 }
 
 /* The best first; returns how many are real. */
@@ -333,10 +360,14 @@ static int fused(const float *x, size_t n, int k, tg_top *top, float *lse, float
     best b = k > 0 ? best_of(top, k, x, n, k > SORTED_MAX) : best_of(&first, 1, x, n, false);
     norm s = nothing;
     FOR_EACH_BLOCK (at, n) {
-        size_t size = block_size(at, n);
-        offer_block(&b, x, at, at + size);
-        if (lse)
-            absorb(&s, x + at, size, b.max);
+        const size_t size = block_size(at, n);
+        const float before = b.max;
+        if (!lse) {
+            offer_block(&b, x, at, at + size, false, 0.0f);
+            continue;
+        }
+        const float sum = offer_block(&b, x, at, at + size, true, before);
+        absorb_summed(&s, x + at, size, before, sum, b.max);
     }
     if (lse)
         *lse = lse_of(s);
