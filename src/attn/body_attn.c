@@ -56,16 +56,17 @@ static inline const uint8_t *block_ahead(const part *t, int r, int i)
     return t->ahead && r == t->r0 ? block_at(t, i + t->ahead) : NULL;
 }
 
-/* Bytes from what is read of block i, of floats, to what is fetched meanwhile; 0: nothing is. */
-static inline ptrdiff_t ahead_of(const part *t, int r, int i)
+/* Bytes from what is read of block i, of floats, to what is fetched meanwhile; 0: nothing is. Farther where a block is
+ * read in several passes, a part of each line of it or every other line in one. */
+VEC ptrdiff_t ahead_of(const part *t, int r, int i, const int wide)
 {
-    enum { AHEAD = 6144 };
+    const ptrdiff_t ahead = wide == WIDE ? 6144 : 12288;
     const uint8_t *there = block_ahead(t, r, i);
     if (!there)
         return 0;
     const ptrdiff_t distance = there - block_at(t, i);
     const ptrdiff_t far = 2 * t->ahead * (ptrdiff_t)tg_kv_k_block_bytes(t->c->type_k, t->c->head_dim);
-    return distance < 0 || distance > far ? distance : AHEAD; /* is the stream interrupted? */
+    return distance < 0 || distance > far ? distance : ahead; /* is the stream interrupted? */
 }
 
 /* Of codes much is computed in one place and little in another, and a processor forgets what it is asked for
@@ -102,8 +103,8 @@ static inline float *o_of(const part *t, int r)
 VEC void score_groups_dot(const uint32_t *q, const int R, const uint8_t *k, const int G, int head_dim,
                           float *s, const uint8_t *next)
 {
-    vf acc[ROWS][GROUPS];
-    vi key[GROUPS];
+    vf acc[ROWS][WIDE];
+    vi key[WIDE];
     for (int r = 0; r < R; r++)
         for (int g = 0; g < G; g++)
             acc[r][g] = vf_zero();
@@ -200,7 +201,7 @@ VEC void score_some(int r, const int R, const part *t, int g, const int G, const
         return;
     }
     /* What these groups are of this block is fetched of what comes next, in the order in which it lies. */
-    const ptrdiff_t ahead = ahead_of(t, r, order_of_keys(t, g / 4));
+    const ptrdiff_t ahead = ahead_of(t, r, order_of_keys(t, g / 4), wide_of(R, type));
     const uint8_t *next = ahead ? c->k[g / 4] + ahead + (size_t)(g % 4) * tg_kv_k_group_bytes(type, c->head_dim) : NULL;
     if (form == DOT)
         score_groups_dot(c->q_bf16 + (size_t)r * (size_t)half, R, k, G, c->head_dim, s, next);
@@ -212,7 +213,7 @@ VEC void score_some(int r, const int R, const part *t, int g, const int G, const
 /* R rows against those groups of block b that hold keys of theirs. */
 VEC void score_block(int r, const int R, const part *t, int b, const int form)
 {
-    const int most = form == TG_Q8_0 || form == TG_Q4 ? (int)Q8_GROUPS : (int)GROUPS;
+    const int most = form == TG_Q8_0 || form == TG_Q4 ? (int)Q8_GROUPS : wide_of(R, form == DOT ? TG_BF16 : (tg_type)form);
     int from = min_of(t->c->lo, r, R) / 16, to = (max_of(t->c->hi, r, R) + 15) / 16;
     int g = higher(from, b * 4), end = lower(to, b * 4 + 4);
     for (; g + most <= end; g += most)
@@ -256,10 +257,10 @@ static void for_rows(const part *t, by_rows fn, int b)
 /* ---- 3. weighted values of float types ----------------------------------------------------------- */
 
 /* Two keys, the second or the first of which `mask` may leave out: it must not be touched. */
-VEC void value_pair_dot(vf acc[ROWS][COLUMNS], const uint16_t *p, const int R, const uint8_t *v, const int C,
+VEC void value_pair_dot(vf acc[ROWS][WIDE], const uint16_t *p, const int R, const uint8_t *v, const int C,
                         const bool masked, uint32_t mask)
 {
-    vi value[COLUMNS];
+    vi value[WIDE];
     for (int c = 0; c < C; c++) {
         value[c] = vi_load(v + c * 64);
         if (masked)
@@ -278,7 +279,7 @@ VEC void value_columns_dot(const uint16_t *p, const int R, const uint8_t *v, int
                            int v_dim, float *o, ptrdiff_t ahead)
 {
     const size_t pair_bytes = (size_t)v_dim * 4;
-    vf acc[ROWS][COLUMNS];
+    vf acc[ROWS][WIDE];
     for (int i = 0; i < R; i++)
         for (int c = 0; c < C; c++)
             acc[i][c] = vf_load(o + (size_t)i * tg_attn_state_floats(v_dim) + c * 16);
@@ -304,8 +305,8 @@ VEC void value_columns_dot(const uint16_t *p, const int R, const uint8_t *v, int
 VEC void value_some(int r, const int R, const part *t, int from, int to, const int form)
 {
     const tg_chunk *c = t->c;
-    int n = 16 * COLUMNS;
-    ptrdiff_t ahead = ahead_of(t, r, order_of_values(t, from / TG_KV_BLOCK));
+    const int wide = wide_of(R, form == DOT ? TG_BF16 : (tg_type)form), n = 16 * wide;
+    ptrdiff_t ahead = ahead_of(t, r, order_of_values(t, from / TG_KV_BLOCK), wide);
     float *o = o_of(t, r);
     if (form != DOT) {
         value_rows(scores_of(t, r), TG_ATTN_SCORES, R, c->v, from, to, (tg_type)form, c->v_dim, o, ahead);
@@ -316,7 +317,7 @@ VEC void value_some(int r, const int R, const part *t, int from, int to, const i
         const uint16_t *p = c->p_bf16 + (size_t)(r - t->r0) * TG_KV_CHUNK + base;
         end = lower(to, base + TG_KV_BLOCK);
         for (; col + n <= c->v_dim; col += n)
-            value_columns_dot(p, R, c->v[b] + col * 4, from - base, end - base, COLUMNS, c->v_dim, o + col, ahead);
+            value_columns_dot(p, R, c->v[b] + col * 4, from - base, end - base, wide, c->v_dim, o + col, ahead);
         for (; col < c->v_dim; col += 16)
             value_columns_dot(p, R, c->v[b] + col * 4, from - base, end - base, 1, c->v_dim, o + col, ahead);
     }

@@ -47,8 +47,8 @@ VEC void score_part(int r, const int R, const tg_ref *t, int at, const int form)
     int dim = t->kv->head_dim, g = 0;
     int n_groups = (lower(t->n_at, max_of(t->n_keys, r, R) - at) + 15) / 16;
     const float *q = t->q_rows + (size_t)r * (size_t)dim;
-    for (; g + GROUPS <= n_groups; g += GROUPS)
-        score_groups(q, R, (const uint8_t *)(t->kv_at + g * 16), GROUPS, (tg_type)form, dim,
+    for (; g + wide_of(R, (tg_type)form) <= n_groups; g += wide_of(R, (tg_type)form))
+        score_groups(q, R, (const uint8_t *)(t->kv_at + g * 16), wide_of(R, (tg_type)form), (tg_type)form, dim,
                      scores_of(t, r, at + g * 16), t->stride, NULL);
     for (; g < n_groups; g++)
         score_groups(q, R, (const uint8_t *)(t->kv_at + g * 16), 1, (tg_type)form, dim,

@@ -10,10 +10,17 @@
 #include "kernel/vec.h"
 
 enum {
-    ROWS = 6,                                        /* query rows in registers together */
-    GROUPS = TG_ISA_LEVEL == TG_ISA_avx512 ? 4 : 1,  /* groups of 16 keys, likewise */
-    COLUMNS = TG_ISA_LEVEL == TG_ISA_avx512 ? 4 : 1, /* vectors of O, likewise */
+    ROWS = 6, /* query rows in registers together */
+    WIDE = 4, /* groups of 16 keys, or vectors of O, likewise, at most */
 };
+
+/* How many of those with R rows: AVX2 has half as many registers of half the width. */
+VEC int wide_of(const int R, const tg_type type)
+{
+    if (TG_ISA_LEVEL != TG_ISA_avx2)
+        return TG_ISA_LEVEL == TG_ISA_avx512 ? WIDE : 1;
+    return type == TG_BF16 ? R <= 2 ? 2 : 1 : R == 1 ? WIDE : R <= 3 ? 2 : 1;
+}
 
 /* Defines name[R] for R = 1 .. ROWS: the inline body(r, R, t, b, form) for rows r .. r + R - 1 with R and
  * form constant, as functions of their own, so that each has all registers to itself. */
@@ -84,11 +91,13 @@ VEC void outer_step(vf *acc, const int row, const float *x, size_t stride, const
     }
 }
 
-/* The same of rows so few that conversions take as long as what is done with them. */
-VEC void outer_step_few(vp *acc, const int row, const float *x, size_t stride, const int R, const uint8_t *y, const int n)
+/* The same vector by vector, of F32 or F16 at y, where registers or conversions are what is short. */
+VEC void outer_step_few(vp *acc, const int row, const float *x, size_t stride, const int R, const uint8_t *y, const int n,
+                        const tg_type type)
 {
     for (int i = 0; i < n; i++) {
-        vp all = vp_load_f16(y + i * 32);
+        const uint8_t *at = y + (size_t)i * 16 * size_of(type);
+        vp all = type == TG_F16 ? vp_load_f16(at) : vp_load((const float *)(const void *)at);
         for (int r = 0; r < R; r++)
             acc[r * row + i] = vp_fma_all(x + (size_t)r * stride, all, acc[r * row + i]);
     }
@@ -96,29 +105,32 @@ VEC void outer_step_few(vp *acc, const int row, const float *x, size_t stride, c
 
 VEC bool is_few(const int R, const tg_type type)
 {
-    return type == TG_F16 && R <= 2 && TG_ISA_LEVEL == TG_ISA_avx512;
+    return TG_ISA_LEVEL == TG_ISA_avx512 ? type == TG_F16 && R <= 2
+                                         : TG_ISA_LEVEL == TG_ISA_avx2 && type != TG_BF16 && R <= 3;
 }
 
 /* One dimension, of F32 or F16. */
-VEC void score_one(vf acc[ROWS][GROUPS], const float *q, size_t stride, const int R, const uint8_t *k, const int G,
+VEC void score_one(vf acc[ROWS][WIDE], const float *q, size_t stride, const int R, const uint8_t *k, const int G,
                    const tg_type type)
 {
-    vf key[GROUPS];
+    vf key[WIDE];
     for (int g = 0; g < G; g++)
         key[g] = load_as(k + (size_t)g * 16 * size_of(type), type);
-    outer_step(acc[0], GROUPS, q, stride, R, key, G, type);
+    outer_step(acc[0], WIDE, q, stride, R, key, G, type);
 }
 
-/* score_groups of few rows against F16 */
-VEC void score_groups_few(const float *q, const int R, const uint8_t *k, const int G, int head_dim, float *s, size_t stride,
-                          const uint8_t *next, const bool ahead)
+/* score_groups of few rows */
+VEC void score_groups_few(const float *q, const int R, const uint8_t *k, const int G, const tg_type type, int head_dim,
+                          float *s, size_t stride, const uint8_t *next, const bool ahead)
 {
-    const size_t k_stride = tg_kv_k_stride(TG_F16), bytes = (size_t)G * 32;
-    vp acc[ROWS][GROUPS];
-    memset(acc, 0, sizeof acc);
+    const size_t k_stride = tg_kv_k_stride(type), bytes = k_stride / 4 * (size_t)G;
+    vp acc[ROWS][WIDE];
+    for (int r = 0; r < R; r++)
+        for (int g = 0; g < G; g++)
+            acc[r][g] = vp_zero();
     for (int d = 0; d < head_dim; d++, k += k_stride, q++, next += bytes) {
         fetch(R, next, ahead, bytes);
-        outer_step_few(acc[0], GROUPS, q, (size_t)head_dim, R, k, G);
+        outer_step_few(acc[0], WIDE, q, (size_t)head_dim, R, k, G, type);
     }
     for (int r = 0; r < R; r++)
         for (int g = 0; g < G; g++)
@@ -130,7 +142,7 @@ VEC void score_groups_few(const float *q, const int R, const uint8_t *k, const i
 VEC void score_groups(const float *q, const int R, const uint8_t *k, const int G, const tg_type type,
                       int head_dim, float *s, size_t stride, const uint8_t *next)
 {
-    vf acc[ROWS][GROUPS];
+    vf acc[ROWS][WIDE];
     for (int r = 0; r < R; r++)
         for (int g = 0; g < G; g++)
             acc[r][g] = vf_zero();
@@ -138,24 +150,24 @@ VEC void score_groups(const float *q, const int R, const uint8_t *k, const int G
     const bool ahead = next;
     next = ahead ? next : k;
     if (is_few(R, type)) {
-        score_groups_few(q, R, k, G, head_dim, s, stride, next, ahead);
+        score_groups_few(q, R, k, G, type, head_dim, s, stride, next, ahead);
         return;
     }
     if (type == TG_BF16) {
-        vi pair[GROUPS];
-        vf key[GROUPS];
+        vi pair[WIDE];
+        vf key[WIDE];
         for (int d = 0; d < head_dim; d += 2, k += k_stride, q += 2, next += bytes) {
             fetch(R, next, ahead, bytes);
             for (int g = 0; g < G; g++) {
                 pair[g] = vi_load(k + g * 64);
                 key[g] = vf_bf16_first(pair[g]);
             }
-            outer_step(acc[0], GROUPS, q, dim, R, key, G, type);
+            outer_step(acc[0], WIDE, q, dim, R, key, G, type);
             if (d + 1 == head_dim)
                 break;
             for (int g = 0; g < G; g++)
                 key[g] = vf_bf16_second(pair[g]);
-            outer_step(acc[0], GROUPS, q + 1, dim, R, key, G, type);
+            outer_step(acc[0], WIDE, q + 1, dim, R, key, G, type);
         }
     } else {
         /* A chain or two wait for themselves: the less stands between them, the sooner comes what is behind. */
@@ -176,12 +188,12 @@ VEC void score_groups(const float *q, const int R, const uint8_t *k, const int G
 
 /* ---- values -------------------------------------------------------------------------------------- */
 
-/* value_columns of few rows and F16 */
+/* value_columns of few rows */
 VEC void value_columns_few(const float *p, size_t p_stride, const int R, const uint8_t *const *v, size_t at, int from,
-                           int to, const int C, int v_dim, float *o, ptrdiff_t ahead)
+                           int to, const int C, const tg_type type, int v_dim, float *o, ptrdiff_t ahead)
 {
-    const size_t row_bytes = (size_t)v_dim * 2, o_stride = tg_attn_state_floats(v_dim);
-    vp acc[ROWS][COLUMNS];
+    const size_t row_bytes = (size_t)v_dim * size_of(type), o_stride = tg_attn_state_floats(v_dim);
+    vp acc[ROWS][WIDE];
     for (int i = 0; i < R; i++)
         for (int c = 0; c < C; c++)
             acc[i][c] = vp_load(o + (size_t)i * o_stride + c * 16);
@@ -189,8 +201,8 @@ VEC void value_columns_few(const float *p, size_t p_stride, const int R, const u
         const int end = lower(to, (j / TG_KV_BLOCK + 1) * TG_KV_BLOCK);
         const uint8_t *row = v[j / TG_KV_BLOCK] + at + (size_t)(j % TG_KV_BLOCK) * row_bytes;
         for (; j < end; j++, row += row_bytes) {
-            fetch(R, row + ahead, ahead != 0, (size_t)C * 32);
-            outer_step_few(acc[0], COLUMNS, p + j, p_stride, R, row, C);
+            fetch(R, row + ahead, ahead != 0, (size_t)C * 16 * size_of(type));
+            outer_step_few(acc[0], WIDE, p + j, p_stride, R, row, C, type);
         }
     }
     for (int i = 0; i < R; i++)
@@ -204,12 +216,12 @@ VEC void value_columns(const float *p, size_t p_stride, const int R, const uint8
                        int to, const int C, const tg_type type, int v_dim, float *o, ptrdiff_t ahead)
 {
     if (is_few(R, type)) {
-        value_columns_few(p, p_stride, R, v, at, from, to, C, v_dim, o, ahead);
+        value_columns_few(p, p_stride, R, v, at, from, to, C, type, v_dim, o, ahead);
         return;
     }
     const bool pairs = type == TG_BF16;
     const size_t row_bytes = (size_t)v_dim * size_of(type);
-    vf acc[ROWS][COLUMNS], value[COLUMNS];
+    vf acc[ROWS][WIDE], value[WIDE];
     for (int i = 0; i < R; i++)
         for (int c = 0; c < C; c++)
             acc[i][c] = vf_load(o + (size_t)i * tg_attn_state_floats(v_dim) + c * 16);
@@ -220,23 +232,23 @@ VEC void value_columns(const float *p, size_t p_stride, const int R, const uint8
             fetch(R, row + ahead, ahead != 0, (size_t)C * 16 * size_of(type));
             for (int c = 0; c < C; c++)
                 value[c] = load_as(row + (size_t)c * 16 * size_of(type), type);
-            outer_step(acc[0], COLUMNS, p + j, p_stride, R, value, C, type);
+            outer_step(acc[0], WIDE, p + j, p_stride, R, value, C, type);
         }
         for (; j < end; j++, row += 2 * row_bytes) {
-            vi pair[COLUMNS];
+            vi pair[WIDE];
             fetch(R, row + ahead, ahead != 0, (size_t)C * 64);
             for (int c = 0; c < C; c++)
                 pair[c] = vi_load(row + c * 64);
             if (!(j & 1)) {
                 for (int c = 0; c < C; c++)
                     value[c] = vf_bf16_first(pair[c]);
-                outer_step(acc[0], COLUMNS, p + j, p_stride, R, value, C, type);
+                outer_step(acc[0], WIDE, p + j, p_stride, R, value, C, type);
                 if (++j == end)
                     break;
             }
             for (int c = 0; c < C; c++)
                 value[c] = vf_bf16_second(pair[c]);
-            outer_step(acc[0], COLUMNS, p + j, p_stride, R, value, C, type);
+            outer_step(acc[0], WIDE, p + j, p_stride, R, value, C, type);
         }
     }
     for (int i = 0; i < R; i++)
@@ -250,8 +262,8 @@ VEC void value_rows(const float *p, size_t p_stride, const int R, const uint8_t 
 {
     const int step = type == TG_F32 || type == TG_BF16 ? 4 : 2; /* bytes from one column to the next */
     int col = 0;
-    for (; col + 16 * COLUMNS <= v_dim; col += 16 * COLUMNS)
-        value_columns(p, p_stride, R, v, (size_t)(col * step), from, to, COLUMNS, type, v_dim, o + col, ahead);
+    for (; col + 16 * wide_of(R, type) <= v_dim; col += 16 * wide_of(R, type))
+        value_columns(p, p_stride, R, v, (size_t)(col * step), from, to, wide_of(R, type), type, v_dim, o + col, ahead);
     for (; col < v_dim; col += 16)
         value_columns(p, p_stride, R, v, (size_t)(col * step), from, to, 1, type, v_dim, o + col, ahead);
 }

@@ -678,11 +678,22 @@ VEC vi vi_to_bf16(vf x)
     return vi_shr16(vi_add(bits, vi_add(vi_set1(0x7fff), vi_and(vi_shr16(bits), vi_set1(1)))));
 }
 
-#if TG_ISA_LEVEL != TG_ISA_avx512
+#if TG_ISA_LEVEL == TG_ISA_avx2
+/* Loaded anew each time: of 16 registers none is left to keep it. */
+VEC vf vf_fma_all(const float *x, vf b, vf c)
+{
+    __m256 all;
+    __asm__ volatile("vbroadcastss %1, %0" : "=x"(all) : "m"(*x));
+    return VF2(_mm256_fmadd_ps(all, b.l, c.l), _mm256_fmadd_ps(all, b.h, c.h));
+}
+#elif TG_ISA_LEVEL != TG_ISA_avx512
 VEC vf vf_fma_all(const float *x, vf b, vf c)
 {
     return vf_fma(vf_set1(*x), b, c);
 }
+#endif
+
+#if TG_ISA_LEVEL != TG_ISA_avx512
 
 VEC void vf_store_bf16(uint16_t *p, vf a)
 {
@@ -702,6 +713,11 @@ VEC vf vf_dot_bf16(vf acc, vi x, int32_t b2)
 typedef struct vp {
     __m256 l, h;
 } vp;
+
+VEC vp vp_zero(void)
+{
+    return (vp){_mm256_setzero_ps(), _mm256_setzero_ps()};
+}
 
 VEC vp vp_load(const float *p)
 {
@@ -728,6 +744,7 @@ VEC vp vp_fma_all(const float *x, vp b, vp c)
 }
 #else
 typedef vf vp;
+#define vp_zero vf_zero
 #define vp_load vf_load
 #define vp_store vf_store
 #define vp_load_f16 vf_load_f16
