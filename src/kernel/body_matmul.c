@@ -5,6 +5,8 @@
  * take (16 rows x 4 bytes a vector). Few rows of activations meet it there (fused.h); for many, panels are
  * unpacked to the first-level cache once, and meet them here. One row of activations or 512 is the same
  * arithmetic (form.h). */
+#include <float.h>
+
 #include "kernel/form.h"
 
 /* Rows of activations that meet two panels together: as many as there are registers for. */
@@ -144,20 +146,17 @@ static void dot(const float *const w[4], int n_w, const uint8_t *ahead, size_t s
 static void quantize(const float *x, int n, tg_q8 *out)
 {
     for (int b = 0; b < n / 32; b++, x += 32, out++) {
-        vf lo = vf_load(x), hi = vf_load(x + 16);
+        vf lo = vf_load(x), hi = vf_load(x + 16), top = vf_set1(FLT_MAX);
         float amax = vf_hmax(vf_max(vf_abs(lo), vf_abs(hi)));
-        /* 0 * x is 0, or NaN for what is not finite: it would get lost in the maximum */
-        float taint = vf_sum(vf_fma(lo, vf_zero(), vf_mul(hi, vf_zero())));
+        /* what is not finite would get lost in the maximum, or in the codes */
+        bool finite = !(vf_not_le(vf_abs(lo), top) | vf_not_le(vf_abs(hi), top));
         float inverse = amax > 1e-30f ? 127.0f / amax : 0.0f;
-        out->d = (amax > 1e-30f ? amax / 127.0f : 0.0f) + taint;
-        vi qlo = vi_from_float(vf_mul(lo, vf_set1(inverse)));
-        vi qhi = vi_from_float(vf_mul(hi, vf_set1(inverse)));
-        vi_store_s8(out->q, qlo);
-        vi_store_s8(out->q + 16, qhi);
-        const float exact[2] = {vf_sum(vf_from_int(qlo)), vf_sum(vf_from_int(qhi))}; /* whole and small */
+        out->d = !finite ? NAN : amax > 1e-30f ? amax / 127.0f : 0.0f;
+        vi_store_s8(out->q, vi_from_float(vf_mul(lo, vf_set1(inverse))));
+        vi_store_s8(out->q + 16, vi_from_float(vf_mul(hi, vf_set1(inverse))));
         int32_t sum[2];
         for (int h = 0; h < 2; h++) {
-            sum[h] = taint == 0 ? (int32_t)exact[h] : 0; /* of a NaN the codes mean nothing, and their sum is huge */
+            sum[h] = vi_sum_s8(out->q + 16 * h);
             out->less32[h] = -32 * sum[h];
         }
         out->d_sum = out->d * (float)(sum[0] + sum[1]);

@@ -707,6 +707,21 @@ VEC vf vf_dot_bf16(vf acc, vi x, int32_t b2)
 }
 #endif
 
+/* The sum of 16 signed bytes. */
+VEC int32_t vi_sum_s8(const int8_t *p)
+{
+#if TG_ISA_LEVEL != TG_ISA_scalar
+    __m128i biased = _mm_xor_si128(_mm_loadu_si128((const __m128i *)p), _mm_set1_epi8(-128));
+    __m128i sums = _mm_sad_epu8(biased, _mm_setzero_si128());
+    return _mm_cvtsi128_si32(_mm_add_epi32(sums, _mm_unpackhi_epi64(sums, sums))) - 16 * 128;
+#else
+    int32_t sum = 0;
+    for (int i = 0; i < 16; i++)
+        sum += p[i];
+    return sum;
+#endif
+}
+
 /* `vp`: 16 floats in two halves. Zen 4 turns 8 float16 into floats in three quarters of the time that it takes for 16 in
  * half as many instructions, which counts where little else is done with them. */
 #if TG_ISA_LEVEL == TG_ISA_avx512
