@@ -48,6 +48,19 @@ static void hint(tg_error *err, const char *before, const char *option, const ch
     snprintf(err->message + n, sizeof err->message - n, "; %s%s%s", before, option, behind);
 }
 
+/* What was asked for and has no use. Returns whether weights are to be laid anew. */
+static bool warn_of_idle(const tg_options *opt)
+{
+    const char *isa = getenv("TINYGPT_ISA");
+    tg_text_quoted q;
+    if (isa && *isa && strcmp(isa, "scalar") && strcmp(isa, "avx2") && strcmp(isa, "avx512"))
+        tg_say_warning("TINYGPT_ISA is %s, none of scalar, avx2 and avx512: the best level is used",
+                       tg_text_quote(&q, isa));
+    if (opt->interleave && opt->precise)
+        tg_say_warning("--interleave is left out: --precise reads the rows of a matrix one by one");
+    return opt->interleave && !opt->precise;
+}
+
 int tg_engine_load(tg_model **model, const char *path, const tg_options *opt, unsigned flags,
                    tg_error *err)
 {
@@ -77,7 +90,7 @@ int tg_engine_load(tg_model **model, const char *path, const tg_options *opt, un
         return status;
     double begun = tg_seconds();
     tg_signals_advise(" (--no-mmap reads it first)");
-    flags |= (opt->no_mmap ? TG_LOAD_NO_MMAP : 0) | (opt->interleave ? TG_LOAD_INTERLEAVED : 0);
+    flags |= (opt->no_mmap ? TG_LOAD_NO_MMAP : 0) | (warn_of_idle(opt) ? TG_LOAD_INTERLEAVED : 0);
     status = (int)tg_model_load(model, at, flags, err);
     if (status == TG_E_RESOURCE && flags & (TG_LOAD_NO_MMAP | TG_LOAD_INTERLEAVED))
         hint(err, "without ", opt->no_mmap ? "--no-mmap" : "--interleave", " it takes less");

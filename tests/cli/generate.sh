@@ -180,4 +180,15 @@ for more in "--kv-type f32" "--kv-type-k f32" "--kv-type-v f32" "--precise" "--b
     ok "$more gives text" [ -s "$T/out" ]
 done
 
+# what was asked for and has no use is told
+run generate -n 4 --temp 0 --precise --interleave "Once upon a time"
+status 0
+err "tinygpt: warning: --interleave is left out: --precise reads the rows of a matrix one by one"
+TINYGPT_ISA=avx3 run generate -n 4 --temp 0 "Once upon a time"
+status 0
+err "tinygpt: warning: TINYGPT_ISA is avx3, none of scalar, avx2 and avx512: the best level is used"
+TINYGPT_ISA=scalar run generate -n 4 --temp 0 "Once upon a time"
+status 0
+err ''
+
 finish
