@@ -292,46 +292,52 @@ VEC void offer_lanes(best *b, const float *x, size_t at, uint64_t lanes)
     }
 }
 
-/* x[at .. end). Most of a long row is below the bar: the largest of 64 tells. Returns the sum of e^(x - shift), if wanted. */
-VEC float offer_block(best *b, const float *x, size_t at, size_t end, const bool summed, float shift)
+/* Sums of e^(x - *shift) become those of e^(x - max), where that is more. Returns what to take from x then. */
+VEC vf raise_sums(vf l[WIDE], float *shift, float max)
 {
-    vf l[WIDE], minus = vf_set1(shift);
+    if (max > *shift) {
+        vf by = vf_set1(weight1(*shift - max));
+        for (int j = 0; j < WIDE; j++)
+            l[j] = vf_mul(l[j], by);
+        *shift = max;
+    }
+    return vf_set1(*shift == -INFINITY ? 0.0f : *shift);
+}
+
+/* x[at .. end). Most of a long row is below the bar: the largest of 64 tells. If summed, returns the sum of
+ * e^(x - *shift), which is raised first wherever the maximum rises: no weight is above 1, and the largest has exactly 1. */
+VEC float offer_block(best *b, const float *x, size_t at, size_t end, const bool summed, float *shift)
+{
+    vf l[WIDE];
     for (int j = 0; j < WIDE; j++)
         l[j] = vf_zero();
+    vf minus = summed ? raise_sums(l, shift, *shift) : vf_zero();
     for (; end - at >= STEP; at += STEP) {
         vf v[WIDE], bar = vf_set1(bar_of(b));
         for (int j = 0; j < WIDE; j++)
             v[j] = stream(x + at + j * VLEN);
-        for (int j = 0; j < WIDE && summed; j++)
-            l[j] = vf_add(l[j], vf_weight(vf_sub(v[j], minus)));
         vf max = v[0]; /* in this order NaN hides nothing: it is passed over, or stays */
         for (int j = 1; j < WIDE; j++)
             max = vf_max(v[j], max);
-        if (!vf_not_le(max, bar))
-            continue;
-        uint64_t lanes = 0;
-        for (int j = 0; j < WIDE; j++)
-            lanes |= (uint64_t)vf_not_le(v[j], bar) << j * VLEN;
-        offer_lanes(b, x, at, lanes);
+        if (vf_not_le(max, bar)) {
+            uint64_t lanes = 0;
+            for (int j = 0; j < WIDE; j++)
+                lanes |= (uint64_t)vf_not_le(v[j], bar) << j * VLEN;
+            offer_lanes(b, x, at, lanes);
+            if (summed)
+                minus = raise_sums(l, shift, b->max);
+        }
+        for (int j = 0; j < WIDE && summed; j++)
+            l[j] = vf_add(l[j], vf_weight(vf_sub(v[j], minus)));
     }
-    for (size_t i = at; i < end && summed; i += VLEN)
-        l[0] = vf_add(l[0], vf_weight(vf_sub(load(x, i, end), minus)));
-    for (; at < end; at++)
-        offer(b, x[at], at);
+    for (size_t i = at; i < end; i++)
+        offer(b, x[i], i);
+    if (!summed)
+        return 0.0f;
+    minus = raise_sums(l, shift, b->max);
+    for (; at < end; at += VLEN)
+        l[0] = vf_add(l[0], vf_weight(vf_sub(load(x, at, end), minus)));
     return vf_sum(vf_add(vf_add(l[0], l[1]), vf_add(l[2], l[3])));
-}
-
-/* A block, of which `sum` is that of e^(x - before) and max the maximum of all so far; before is that of what came in
- * front of it, or of a sample. Only where that was far too low the block must be read again. */
-VEC void absorb_summed(norm *s, const float *x, size_t n, float before, float sum, float max)
-{
-    enum { FAR = 40 };
-    if (before == -INFINITY || max > before + FAR) {
-        absorb(s, x, n, max);
-        return;
-    }
-    raise(s, before);
-    s->l += (double)sum;
 }
 
 /* The best first; returns how many are real. */
@@ -359,15 +365,16 @@ static int fused(const float *x, size_t n, int k, tg_top *top, float *lse, float
     tg_top first;
     best b = k > 0 ? best_of(top, k, x, n, k > SORTED_MAX) : best_of(&first, 1, x, n, false);
     norm s = nothing;
+    float shift = b.max;
     FOR_EACH_BLOCK (at, n) {
-        const size_t size = block_size(at, n);
-        const float before = b.max;
+        const size_t end = at + block_size(at, n);
         if (!lse) {
-            offer_block(&b, x, at, at + size, false, 0.0f);
+            offer_block(&b, x, at, end, false, NULL);
             continue;
         }
-        const float sum = offer_block(&b, x, at, at + size, true, before);
-        absorb_summed(&s, x + at, size, before, sum, b.max);
+        const float sum = offer_block(&b, x, at, end, true, &shift);
+        raise(&s, shift);
+        s.l += (double)sum;
     }
     if (lse)
         *lse = lse_of(s);

@@ -171,6 +171,28 @@ static void random_rows(void **state)
     }
 }
 
+/* The largest comes late, behind others that were the largest: no probability is above 1, and the sum is exact. */
+static void late_peaks(void **state)
+{
+    (void)state;
+    for (int row = 0; row < 600; row++) {
+        rand_state = 90000 + (uint64_t)row;
+        const int n = rand_int(N_MAX / 2, N_MAX), n_peaks = rand_int(2, 6);
+        float peak[6] = {0.5f}; /* near zero a last place is small */
+        for (int k = 1; k < n_peaks; k++)
+            peak[k] = peak[k - 1] - (float)exp(rand_unit() * 6 - 3);
+        for (int i = 0; i < n; i++)
+            x[i] = peak[n_peaks - 1] - (row % 2 ? 60 : fabsf(rand_normal()));
+        for (int k = 0; k < n_peaks; k++) /* the lowest first */
+            x[rand_int(n * k / n_peaks, n * (k + 1) / n_peaks - 1)] = peak[n_peaks - 1 - k];
+        tg_top top[3];
+        float lse;
+        assert_int_equal(tg_top_k(x, n, 3, top, &lse), 3);
+        assert_true(top[0].logit == 0.5f && lse >= 0.5f);
+        check_top_k(n, 3);
+    }
+}
+
 /* 1,000 rows: online and safe differ by what the header allows each. */
 static void online_is_safe(void **state)
 {
@@ -403,11 +425,10 @@ int main(int argc, char **argv)
         return 0;
     }
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(random_rows),   cmocka_unit_test(online_is_safe),
-        cmocka_unit_test(examples),      cmocka_unit_test(recurrence),
-        cmocka_unit_test(log_of_counts), cmocka_unit_test(overflow),
-        cmocka_unit_test(shift),         cmocka_unit_test(not_numbers),
-        cmocka_unit_test(edges),         cmocka_unit_test(levels_keep_the_bits),
+        cmocka_unit_test(random_rows), cmocka_unit_test(late_peaks),    cmocka_unit_test(online_is_safe),
+        cmocka_unit_test(examples),    cmocka_unit_test(recurrence),    cmocka_unit_test(log_of_counts),
+        cmocka_unit_test(overflow),    cmocka_unit_test(shift),         cmocka_unit_test(not_numbers),
+        cmocka_unit_test(edges),       cmocka_unit_test(levels_keep_the_bits),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
