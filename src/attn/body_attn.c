@@ -18,6 +18,12 @@ enum {
     Q8_COLUMNS = TG_ISA_LEVEL == TG_ISA_avx512 ? 2 : 1, /* vectors of one scale */
 };
 
+/* Of the keys or values of a form. */
+VEC tg_type type_of(const int form)
+{
+    return form == DOT ? TG_BF16 : (tg_type)form;
+}
+
 static bool has_codes(tg_type type)
 {
     return type == TG_Q8_0 || type == TG_Q4;
@@ -78,13 +84,6 @@ static inline size_t lines_with_keys(const tg_chunk *c)
     size_t steps = (size_t)tg_kv_scales(c->head_dim) * (c->type_k == TG_Q4 ? 4 : 8) * (4 / Q8_GROUPS);
     size_t lines = tg_kv_v_block_bytes(c->type_v, c->head_dim) / LINE;
     return has_codes(c->type_k) && steps < lines ? steps : lines;
-}
-
-static inline const uint8_t *fetch_lines(const uint8_t *p, size_t n)
-{
-    for (size_t i = 0; i < n; i++, p += LINE)
-        tg_fetch_line(p);
-    return p;
 }
 
 static inline float *scores_of(const part *t, int r)
@@ -193,7 +192,7 @@ VEC void score_some(int r, const int R, const part *t, int g, const int G, const
 {
     const tg_chunk *c = t->c;
     int n = tg_kv_scales(c->head_dim), half = (c->head_dim + 1) / 2;
-    const tg_type type = form == DOT ? TG_BF16 : (tg_type)form;
+    const tg_type type = type_of(form);
     const uint8_t *k = c->k[g / 4] + tg_kv_k_group_at(type, c->head_dim, g % 4);
     float *s = scores_of(t, r) + g * 16;
     if (form == TG_Q8_0 || form == TG_Q4) {
@@ -213,7 +212,7 @@ VEC void score_some(int r, const int R, const part *t, int g, const int G, const
 /* R rows against those groups of block b that hold keys of theirs. */
 VEC void score_block(int r, const int R, const part *t, int b, const int form)
 {
-    const int most = form == TG_Q8_0 || form == TG_Q4 ? (int)Q8_GROUPS : wide_of(R, form == DOT ? TG_BF16 : (tg_type)form);
+    const int most = form == TG_Q8_0 || form == TG_Q4 ? (int)Q8_GROUPS : wide_of(R, type_of(form));
     int from = min_of(t->c->lo, r, R) / 16, to = (max_of(t->c->hi, r, R) + 15) / 16;
     int g = higher(from, b * 4), end = lower(to, b * 4 + 4);
     for (; g + most <= end; g += most)
@@ -305,7 +304,7 @@ VEC void value_columns_dot(const uint16_t *p, const int R, const uint8_t *v, int
 VEC void value_some(int r, const int R, const part *t, int from, int to, const int form)
 {
     const tg_chunk *c = t->c;
-    const int wide = wide_of(R, form == DOT ? TG_BF16 : (tg_type)form), n = 16 * wide;
+    const int wide = wide_of(R, type_of(form)), n = 16 * wide;
     ptrdiff_t ahead = ahead_of(t, r, order_of_values(t, from / TG_KV_BLOCK), wide);
     float *o = o_of(t, r);
     if (form != DOT) {
@@ -353,7 +352,7 @@ BY_ROWS(values_dot, value_blocks, DOT, part);
 
 static void round_rows(const part *t, int b)
 {
-    const int end = lower((b + t->step) * TG_KV_BLOCK, TG_KV_CHUNK);
+    const int end = lower((b + t->step) * TG_KV_BLOCK, t->to);
     for (int r = t->r0; r < t->end; r++) {
         uint16_t *p = t->c->p_bf16 + (size_t)(r - t->r0) * TG_KV_CHUNK;
         for (int i = b * TG_KV_BLOCK; i < end; i += 16)
@@ -381,7 +380,7 @@ static __attribute__((noinline)) float fix_row(const part *t, const float *p, in
     vf most = vf_zero(), taint = vf_zero(); /* 0, or NaN where a scale is: codes could not show it */
     for (int b = first; b < end; b++) {
         const uint8_t *scales = t->c->v[b] + at;
-        fetch_lines(t->c->v[b] + ahead, n_ahead);
+        tg_fetch_lines(t->c->v[b] + ahead, n_ahead * LINE);
         for (int j = 0; j < TG_KV_BLOCK; j += 16) {
             vf weight = vf_load(p + b * TG_KV_BLOCK + j), v = vf_mul(weight, vf_load_f16(scales + j * 2));
             v = vf_if_less(vf_zero(), weight, v, vf_zero()); /* what is no key may have any scale */
@@ -447,7 +446,8 @@ VEC void value_columns_q8(int r, const int R, const part *t, int col, const int 
         const size_t times = (size_t)(TG_KV_BLOCK / 4 * (c->v_dim / 16 / C)), some = (lines + times / 2) / times;
         next = next ? next + some * (size_t)(TG_KV_BLOCK / 4 * (col / 16 / C)) * LINE : NULL;
         for (; j < end; j += 4) {
-            next = fetch_lines(next, some);
+            tg_fetch_lines(next, some * LINE);
+            next += some * LINE;
             for (int h = 0; h < 2; h++, v += pair_bytes) {
                 vi value[2 * Q8_COLUMNS];
                 for (int k = 0; k < C; k++) {
@@ -463,7 +463,7 @@ VEC void value_columns_q8(int r, const int R, const part *t, int col, const int 
             }
         }
         if (col + 16 * C == c->v_dim && lines > some * times)
-            fetch_lines(next, lines - some * times);
+            tg_fetch_lines(next, (lines - some * times) * LINE);
     }
     for (int i = 0; i < R; i++)
         for (int k = 0; k < C; k++)

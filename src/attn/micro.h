@@ -66,8 +66,8 @@ enum { LINE = 64 }; /* bytes of a cache's */
  * ROWS there is too much to compute for memory to be the limit. */
 VEC void fetch(const int R, const uint8_t *p, const bool ahead, size_t n_bytes)
 {
-    for (size_t i = 0; R < ROWS && ahead && i < n_bytes; i += 64)
-        tg_fetch_line(p + i);
+    if (R < ROWS && ahead)
+        tg_fetch_lines(p, n_bytes);
 }
 
 /* ---- scores -------------------------------------------------------------------------------------- */

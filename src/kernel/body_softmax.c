@@ -109,9 +109,9 @@ typedef struct norm {
 static const norm nothing = {-INFINITY, 0.0};
 
 /* -inf - -inf is never taken: before a score above -inf every weight is 0. */
-VEC float shift_of(norm s)
+VEC float shift_of(float m)
 {
-    return s.m == -INFINITY ? 0.0f : s.m;
+    return m == -INFINITY ? 0.0f : m;
 }
 
 VEC void raise(norm *s, float max)
@@ -126,7 +126,7 @@ VEC void raise(norm *s, float max)
 VEC void absorb(norm *s, const float *x, size_t n, float max)
 {
     raise(s, max);
-    s->l += (double)sum_of(x, n, shift_of(*s), false);
+    s->l += (double)sum_of(x, n, shift_of(s->m), false);
 }
 
 static void naive(const float *x, size_t n, float *y)
@@ -141,8 +141,8 @@ static norm safe_to(const float *x, size_t n, float *y)
 {
     norm s = {max_of(x, n), 0.0};
     FOR_EACH_BLOCK (at, n)
-        s.l += (double)sum_of(x + at, block_size(at, n), shift_of(s), false);
-    finish(x, n, shift_of(s), (float)s.l, false, y);
+        s.l += (double)sum_of(x + at, block_size(at, n), shift_of(s.m), false);
+    finish(x, n, shift_of(s.m), (float)s.l, false, y);
     return s;
 }
 
@@ -157,10 +157,10 @@ static void online_scalar(const float *x, size_t n, float *y)
     for (size_t i = 0; i < n; i++) {
         float old = s.m;
         s.m = x[i] > old ? x[i] : old;
-        s.l = s.l * (double)weight1(old - shift_of(s)) + (double)weight1(x[i] - shift_of(s));
+        s.l = s.l * (double)weight1(old - shift_of(s.m)) + (double)weight1(x[i] - shift_of(s.m));
     }
     for (size_t i = 0; i < n; i++)
-        y[i] = weight1(x[i] - shift_of(s)) / (float)s.l;
+        y[i] = weight1(x[i] - shift_of(s.m)) / (float)s.l;
 }
 
 static void online(const float *x, size_t n, float *y)
@@ -168,7 +168,7 @@ static void online(const float *x, size_t n, float *y)
     norm s = nothing;
     FOR_EACH_BLOCK (at, n)
         absorb(&s, x + at, block_size(at, n), max_of(x + at, block_size(at, n)));
-    finish(x, n, shift_of(s), (float)s.l, false, y);
+    finish(x, n, shift_of(s.m), (float)s.l, false, y);
 }
 
 /* ---- the largest ----------------------------------------------------------------------------- */
@@ -301,7 +301,7 @@ VEC vf raise_sums(vf l[WIDE], float *shift, float max)
             l[j] = vf_mul(l[j], by);
         *shift = max;
     }
-    return vf_set1(*shift == -INFINITY ? 0.0f : *shift);
+    return vf_set1(shift_of(*shift));
 }
 
 /* x[at .. end). Most of a long row is below the bar: the largest of 64 tells. If summed, returns the sum of

@@ -60,13 +60,6 @@ static const struct {
 #undef SHAPE
 };
 
-/* Asks for what will be read next. A walk over 16 rows at once is none that the hardware foresees. */
-VEC void fetch(const uint8_t *p, size_t n_bytes)
-{
-    for (size_t i = 0; i < n_bytes; i += 64)
-        tg_fetch_line(p + i);
-}
-
 VEC void put(const tg_product *p, int r, int first_out, int n_valid, vf v)
 {
     float *out = p->out + (size_t)r * p->out_stride + first_out;

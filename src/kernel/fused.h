@@ -15,7 +15,8 @@ VEC_MANY void unpack_some(const int type, const int n, rows at, const uint8_t *a
     for (int g = 0; g < n / group; g++)
         VEC_UNROLL for (int i = 0; i < group; i++, out++) {
             taken w;
-            fetch(ahead + bytes_of(type, g * group + i, TG_PANEL), bytes_of(type, 1, TG_PANEL));
+            /* a walk over 16 rows at once is none that the hardware foresees */
+            tg_fetch_lines(ahead + bytes_of(type, g * group + i, TG_PANEL), bytes_of(type, 1, TG_PANEL));
             take(type, g, i, group, at, &k, &w);
             for (int j = 0; j < 8; j++)
                 vi_store(out->code[j], w.code[j]);
@@ -54,7 +55,7 @@ VEC_MANY void fused_some(const int type, const int R, const int n, rows at, cons
     for (int g = 0; g < n / group; g++)
         VEC_UNROLL for (int i = 0; i < group; i++, x++) {
             taken w;
-            fetch(ahead + bytes_of(type, g * group + i, TG_PANEL), bytes_of(type, 1, TG_PANEL));
+            tg_fetch_lines(ahead + bytes_of(type, g * group + i, TG_PANEL), bytes_of(type, 1, TG_PANEL));
             take(type, g, i, group, at, &k, &w);
             for (int r = 0; r < R; r++) {
                 const tg_q8 *a = x + (size_t)r * (size_t)n_blocks;

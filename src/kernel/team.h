@@ -45,9 +45,16 @@ void tg_meet(const tg_worker *w, size_t n_units, void (*fn)(void *arg, size_t un
 
 /* Asks for a line of 64 bytes, into the second-level cache: what is asked for into the first takes one of the few places
  * in which loads wait, until memory has answered. A processor forgets what it is asked for faster than memory brings it. */
-static inline void tg_fetch_line(const void *p)
+static inline __attribute__((always_inline)) void tg_fetch_line(const void *p)
 {
     __builtin_prefetch(p, 0, 2);
+}
+
+/* For n_bytes from p on, one line after the other. */
+static inline __attribute__((always_inline)) void tg_fetch_lines(const uint8_t *p, size_t n_bytes)
+{
+    for (size_t i = 0; i < n_bytes; i += 64)
+        tg_fetch_line(p + i);
 }
 
 /* The thread will soon read what is from `at` up to `end`, at most a small part of the second-level cache: the first of
