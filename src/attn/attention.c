@@ -248,10 +248,11 @@ static void absorb_chunk(const tile *t, int c, int next, int which, scratch *s, 
         s->chunk.k[i] = tg_kv_at(kv, block[first + i], t->head, false);
         s->chunk.v[i] = tg_kv_at(kv, block[first + i], t->head, true);
     }
-    for (int i = 0; i < TG_KV_CHUNK_BLOCKS && s->chunk.stream; i++)
-        s->chunk.next_k[i] = more && next * TG_KV_CHUNK_BLOCKS + i <= t->last_block
-                                 ? tg_kv_at(kv, block[next * TG_KV_CHUNK_BLOCKS + i], t->head, false)
-                                 : NULL;
+    for (int i = 0; i < 2 * TG_KV_CHUNK_BLOCKS && s->chunk.stream; i++) {
+        int b = next * TG_KV_CHUNK_BLOCKS + i % TG_KV_CHUNK_BLOCKS;
+        s->chunk.next[i] =
+            more && b <= t->last_block ? tg_kv_at(kv, block[b], t->head, i >= TG_KV_CHUNK_BLOCKS) : NULL;
+    }
     s->kernels->absorb(&s->chunk, states);
 }
 

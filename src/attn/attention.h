@@ -91,7 +91,7 @@ enum { TG_ATTN_SCORES = TG_KV_CHUNK + 16 };
 /* Query rows against one chunk of one KV head. */
 typedef struct tg_chunk {
     const uint8_t *k[TG_KV_CHUNK_BLOCKS], *v[TG_KV_CHUNK_BLOCKS]; /* those without a key may be NULL */
-    const uint8_t *next_k[TG_KV_CHUNK_BLOCKS]; /* the keys read behind this chunk; NULL: unknown */
+    const uint8_t *next[2 * TG_KV_CHUNK_BLOCKS]; /* the keys, then the values read behind this chunk; NULL: unknown */
     bool stream; /* are there so many keys that reading ahead pays? */
     tg_type type_k, type_v;
     bool dots;

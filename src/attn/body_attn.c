@@ -8,6 +8,7 @@
  * With many rows the keys and values of 16-bit types are widened to float32 once for all of them.
  * Q8_0 stays in integers, exact inside 32 dimensions of a score and inside the chunk of a sum; so does
  * Q4, whose codes grow to 8 bits in registers. */
+#include "attn/ahead.h"
 #include "attn/micro.h"
 
 enum {
@@ -22,68 +23,6 @@ enum {
 VEC tg_type type_of(const int form)
 {
     return form == DOT ? TG_BF16 : (tg_type)form;
-}
-
-static bool has_codes(tg_type type)
-{
-    return type == TG_Q8_0 || type == TG_Q4;
-}
-
-/* Rows r0 .. end - 1 of a chunk, worked on together, and the keys from .. to - 1 that any of them has. */
-typedef struct part {
-    const tg_chunk *c;
-    int r0, end, from, to;
-    float *states; /* of the rows over this chunk alone: O is zero at first */
-    int ahead; /* blocks to fetch ahead: with few rows memory is the limit */
-    int step;  /* blocks of weights, then of values, taken together */
-} part;
-
-/* Blocks of keys, of values and of the next chunk's keys, counted in the order in which they are read. */
-static inline int order_of_keys(const part *t, int b)
-{
-    return b - t->from / TG_KV_BLOCK;
-}
-
-static inline int order_of_values(const part *t, int b)
-{
-    return b + (t->to - 1) / TG_KV_BLOCK + 1 - 2 * (t->from / TG_KV_BLOCK);
-}
-
-static inline const uint8_t *block_at(const part *t, int i)
-{
-    const tg_chunk *c = t->c;
-    int first = t->from / TG_KV_BLOCK, n = (t->to - 1) / TG_KV_BLOCK + 1 - first;
-    return i < n ? c->k[first + i] : i < 2 * n ? c->v[first + i - n] : c->next_k[i - 2 * n];
-}
-
-/* The block to be fetched while rows from r on work on block i, or NULL. */
-static inline const uint8_t *block_ahead(const part *t, int r, int i)
-{
-    return t->ahead && r == t->r0 ? block_at(t, i + t->ahead) : NULL;
-}
-
-/* Bytes from what is read of block i, of floats, to what is fetched meanwhile; 0: nothing is. Farther where a block is
- * read in several passes, a part of each line of it or every other line in one. */
-VEC ptrdiff_t ahead_of(const part *t, int r, int i, const int wide)
-{
-    const ptrdiff_t ahead = wide == WIDE ? 6144 : 12288;
-    const uint8_t *there = block_ahead(t, r, i);
-    if (!there)
-        return 0;
-    const ptrdiff_t distance = there - block_at(t, i);
-    const ptrdiff_t far = 2 * t->ahead * (ptrdiff_t)tg_kv_k_block_bytes(t->c->type_k, t->c->head_dim);
-    return distance < 0 || distance > far ? distance : ahead; /* is the stream interrupted? */
-}
-
-/* Of codes much is computed in one place and little in another, and a processor forgets what it is asked for
- * faster than memory brings it, or is held up by what it is asked for twice. So what lies ahead is fetched as time
- * passes, each line once: the last part of a block of values along with the keys, the first with the weights, and
- * the next keys with the values. */
-static inline size_t lines_with_keys(const tg_chunk *c)
-{
-    size_t steps = (size_t)tg_kv_scales(c->head_dim) * (c->type_k == TG_Q4 ? 4 : 8) * (4 / Q8_GROUPS);
-    size_t lines = tg_kv_v_block_bytes(c->type_v, c->head_dim) / LINE;
-    return has_codes(c->type_k) && steps < lines ? steps : lines;
 }
 
 static inline float *scores_of(const part *t, int r)
@@ -133,7 +72,7 @@ VEC vi codes_of(vi nibbles, vi fifth, const int i)
 
 /* Exact integers within 32 dimensions, then one chain over those: (integer * key's scale) * query's. */
 VEC void score_groups_q8(const tg_q8 *q, int q_stride, const int R, const uint8_t *k, const int G,
-                         const tg_type type, int head_dim, float *s, const uint8_t *next)
+                         const tg_type type, int head_dim, float *s, lines ahead)
 {
     const bool narrow = type == TG_Q4;
     const int halves = narrow ? 2 : 1; /* of a byte */
@@ -144,8 +83,8 @@ VEC void score_groups_q8(const tg_q8 *q, int q_stride, const int R, const uint8_
     const int n = tg_kv_scales(head_dim);
     const size_t group_bytes = tg_kv_k_group_bytes(type, head_dim);
     const uint8_t *fifths = k + (size_t)n * 256, *scales = k + (size_t)n * (narrow ? 320 : 512);
-    const size_t some = next && R < ROWS ? LINE : 0;
-    next = next ? next : k;
+    for (int g = 0; g < G && R < ROWS && ahead.again; g++)
+        tg_fetch_lines((narrow ? fifths : scales) + (size_t)g * group_bytes + AGAIN, (size_t)n * (narrow ? 96 : 32));
     for (int b = 0; b < n; b++, q++) {
         vi acc[ROWS][Q8_GROUPS], load[Q8_GROUPS], fifth[Q8_GROUPS], key[Q8_GROUPS];
         for (int r = 0; r < R; r++)
@@ -154,11 +93,15 @@ VEC void score_groups_q8(const tg_q8 *q, int q_stride, const int R, const uint8_
         for (int g = 0; g < G && narrow; g++)
             fifth[g] = vi_load(fifths + (size_t)g * group_bytes + (size_t)b * 64);
         for (int i = 0; i < 8; i += halves, k += 64) {
-            if (R < ROWS)
-                tg_fetch_line(next);
-            next += some;
-            for (int g = 0; g < G; g++)
+            if (R < ROWS && ahead.at < ahead.end) {
+                tg_fetch_lines(ahead.at, 2 * LINE);
+                ahead.at += 2 * LINE;
+            }
+            for (int g = 0; g < G; g++) {
                 load[g] = vi_load(k + (size_t)g * group_bytes);
+                if (R < ROWS && ahead.again)
+                    tg_fetch_line(k + (size_t)g * group_bytes + AGAIN);
+            }
             for (int h = 0; h < halves; h++) {
                 for (int g = 0; g < G; g++)
                     key[g] = narrow ? codes_of(load[g], fifth[g], i + h) : load[g];
@@ -179,15 +122,6 @@ VEC void score_groups_q8(const tg_q8 *q, int q_stride, const int R, const uint8_
             vf_store(s + r * TG_ATTN_SCORES + g * 16, sum[r][g]);
 }
 
-/* What is fetched along with groups g .. of keys that are codes, or NULL. */
-static inline const uint8_t *along_keys(const part *t, int r, int g)
-{
-    const tg_chunk *c = t->c;
-    const uint8_t *there = block_ahead(t, r, order_of_keys(t, g / 4));
-    const size_t lines = lines_with_keys(c), before = lines / 4 * (size_t)(g % 4); /* of other groups */
-    return there ? there + tg_kv_v_block_bytes(c->type_v, c->head_dim) - (lines - before) * LINE : NULL;
-}
-
 VEC void score_some(int r, const int R, const part *t, int g, const int G, const int form)
 {
     const tg_chunk *c = t->c;
@@ -196,7 +130,8 @@ VEC void score_some(int r, const int R, const part *t, int g, const int G, const
     const uint8_t *k = c->k[g / 4] + tg_kv_k_group_at(type, c->head_dim, g % 4);
     float *s = scores_of(t, r) + g * 16;
     if (form == TG_Q8_0 || form == TG_Q4) {
-        score_groups_q8(c->q8 + (size_t)r * (size_t)n, n, R, k, G, type, c->head_dim, s, along_keys(t, r, g));
+        score_groups_q8(c->q8 + (size_t)r * (size_t)n, n, R, k, G, type, c->head_dim, s,
+                        lines_due(t, r, WITH_KEYS, G));
         return;
     }
     /* What these groups are of this block is fetched of what comes next, in the order in which it lies. */
@@ -362,17 +297,10 @@ static void round_rows(const part *t, int b)
 
 /* ---- 3. weighted values of Q8_0 and Q4 ----------------------------------------------------------- */
 
-/* Of a block's values, in front of their scales. */
-static size_t code_bytes(const tg_chunk *c)
-{
-    return TG_KV_BLOCK / 2 * tg_kv_v_pair_bytes(c->type_v, c->head_dim);
-}
-
 /* p times the values' scales as 15-bit fixed point: relative to the largest product of the chunk, a step
  * is 2^-15, far below that of the values' own codes, and 256 products of it with a code fit 32 bits.
- * Returns the largest / 32767. Of each block n_ahead lines are fetched, from `ahead` on. */
-static __attribute__((noinline)) float fix_row(const part *t, const float *p, int scale, int16_t *out, size_t ahead,
-                                               size_t n_ahead)
+ * Returns the largest / 32767. */
+static __attribute__((noinline)) float fix_row(const part *t, const float *p, int scale, int16_t *out)
 {
     size_t at = code_bytes(t->c) + (size_t)scale * TG_KV_BLOCK * 2;
     int first = t->from / TG_KV_BLOCK, end = (t->to + TG_KV_BLOCK - 1) / TG_KV_BLOCK;
@@ -380,7 +308,6 @@ static __attribute__((noinline)) float fix_row(const part *t, const float *p, in
     vf most = vf_zero(), taint = vf_zero(); /* 0, or NaN where a scale is: codes could not show it */
     for (int b = first; b < end; b++) {
         const uint8_t *scales = t->c->v[b] + at;
-        tg_fetch_lines(t->c->v[b] + ahead, n_ahead * LINE);
         for (int j = 0; j < TG_KV_BLOCK; j += 16) {
             vf weight = vf_load(p + b * TG_KV_BLOCK + j), v = vf_mul(weight, vf_load_f16(scales + j * 2));
             v = vf_if_less(vf_zero(), weight, v, vf_zero()); /* what is no key may have any scale */
@@ -409,14 +336,12 @@ static void fix_rows(const part *t)
 {
     const tg_chunk *c = t->c;
     int n = tg_kv_scales(c->v_dim);
-    const size_t times = (size_t)(t->end - t->r0) * (size_t)n;
-    const size_t lines = t->ahead ? tg_kv_v_block_bytes(c->type_v, c->head_dim) / LINE - lines_with_keys(c) : 0;
     for (int r = t->r0; r < t->end; r++) {
         clear_outside(t, r);
         for (int s = 0; s < n; s++) {
-            size_t i = (size_t)(r - t->r0) * (size_t)n + (size_t)s, first = lines * i / times;
-            c->p_scale[i] = fix_row(t, scores_of(t, r), s, c->p_fixed + i * TG_KV_CHUNK, first * LINE,
-                                    lines * (i + 1) / times - first);
+            size_t i = (size_t)(r - t->r0) * (size_t)n + (size_t)s;
+            fetch_due(t, WITH_WEIGHTS, 1);
+            c->p_scale[i] = fix_row(t, scores_of(t, r), s, c->p_fixed + i * TG_KV_CHUNK);
         }
     }
 }
@@ -441,13 +366,14 @@ VEC void value_columns_q8(int r, const int R, const part *t, int col, const int 
         int block = j / TG_KV_BLOCK, end = lower((block + 1) * TG_KV_BLOCK, (t->to + 15) / 16 * 16);
         const uint8_t *v = c->v[block] + (size_t)(j % TG_KV_BLOCK / 2) * pair_bytes;
         v += type == TG_Q4 ? (size_t)(col / 32 * 32) : (size_t)col * 2;
-        const uint8_t *next = block_ahead(t, r, order_of_values(t, block));
-        const size_t lines = next && R < ROWS ? tg_kv_k_block_bytes(c->type_k, c->head_dim) / LINE : 0;
-        const size_t times = (size_t)(TG_KV_BLOCK / 4 * (c->v_dim / 16 / C)), some = (lines + times / 2) / times;
-        next = next ? next + some * (size_t)(TG_KV_BLOCK / 4 * (col / 16 / C)) * LINE : NULL;
+        lines ahead = lines_due(t, r, WITH_VALUES, C);
         for (; j < end; j += 4) {
-            tg_fetch_lines(next, some * LINE);
-            next += some * LINE;
+            if (R < ROWS && ahead.at < ahead.end) {
+                tg_fetch_lines(ahead.at, 4 * LINE);
+                ahead.at += 4 * LINE;
+            }
+            for (size_t h = 0; h < 2 && R < ROWS && ahead.again; h++)
+                tg_fetch_lines(v + AGAIN + h * pair_bytes, (size_t)C * (type == TG_Q4 ? 16 : 32));
             for (int h = 0; h < 2; h++, v += pair_bytes) {
                 vi value[2 * Q8_COLUMNS];
                 for (int k = 0; k < C; k++) {
@@ -462,8 +388,6 @@ VEC void value_columns_q8(int r, const int R, const part *t, int col, const int 
                     }
             }
         }
-        if (col + 16 * C == c->v_dim && lines > some * times)
-            tg_fetch_lines(next, (lines - some * times) * LINE);
     }
     for (int i = 0; i < R; i++)
         for (int k = 0; k < C; k++)
@@ -500,11 +424,11 @@ static void weigh(const part *t, int b, float sum[TG_ATTN_SUB][16])
         int lo = higher(c->lo[r], b * TG_KV_BLOCK), hi = lower(c->hi[r], (b + t->step) * TG_KV_BLOCK);
         if (lo < hi)
             row_exps_onto(scores_of(t, r), lo, hi, o_of(t, r)[c->v_dim], sum[r - t->r0]);
+        fetch_due(t, WITH_WEIGHTS, 1);
     }
 }
 
-/* l and O of each row. Where memory is the limit, the weights of a block are computed right before its values are read:
- * nothing is fetched meanwhile, and it must not wait for long. Elsewhere O stays in registers for the whole chunk. */
+/* l and O of each row, by t->step blocks: where that is the chunk, O stays in registers all the time. */
 static void weigh_values(const part *t)
 {
     const tg_chunk *c = t->c;
@@ -516,8 +440,10 @@ static void weigh_values(const part *t)
         weigh(t, b, sum);
         if (form == DOT)
             round_rows(t, b);
-        if (!codes)
+        if (!codes) {
+            fetch_due(t, WITH_VALUES, c->v_dim / 16);
             for_rows(t, values_by_form[form], b);
+        }
     }
     if (codes) {
         fix_rows(t);
@@ -578,15 +504,6 @@ static void finish(const float *states, int n, int v_dim, int head_dim, int grou
 
 /* ---- the chunk ----------------------------------------------------------------------------------- */
 
-/* Of codes a chunk's (lines_with_keys), of floats those that what is fetched may lie in (ahead_of). */
-static int blocks_ahead(const tg_chunk *c)
-{
-    size_t bytes = tg_kv_k_block_bytes(c->type_k, c->head_dim);
-    if (has_codes(c->type_k) || has_codes(c->type_v))
-        return TG_KV_CHUNK_BLOCKS;
-    return bytes >= 8192 ? 1 : bytes >= 4096 ? 2 : TG_KV_CHUNK_BLOCKS;
-}
-
 /* The keys of the chunk that any of the rows has; false when none has one. */
 static bool key_range(const tg_chunk *c, int r0, int end, int *from, int *to)
 {
@@ -604,10 +521,9 @@ static bool key_range(const tg_chunk *c, int r0, int end, int *from, int *to)
 static void absorb_part(const tg_chunk *c, int r0, int end, float *states)
 {
     part t = {.c = c, .r0 = r0, .end = end, .step = TG_KV_CHUNK_BLOCKS};
-    if (c->stream && c->n < WIDEN_ROWS) {
-        t.ahead = blocks_ahead(c);
-        t.step = has_codes(c->type_v) ? TG_KV_CHUNK_BLOCKS : 1;
-    }
+    rest next = {0};
+    if (c->stream && c->n < WIDEN_ROWS)
+        look_ahead(&t, &next);
     if (!key_range(c, r0, end, &t.from, &t.to))
         return;
     size_t size = tg_attn_state_floats(c->v_dim);
@@ -619,12 +535,16 @@ static void absorb_part(const tg_chunk *c, int r0, int end, float *states)
     if (!first)
         memset(c->states, 0, (size_t)(end - r0) * size * sizeof *states);
 
-    for (int b = t.from / TG_KV_BLOCK; b * TG_KV_BLOCK < t.to; b++)
+    for (int b = t.from / TG_KV_BLOCK; b * TG_KV_BLOCK < t.to; b++) {
+        if (!has_codes(c->type_k))
+            fetch_due(&t, WITH_KEYS, TG_KV_BLOCK / TG_KV_GROUP);
         for_rows(&t, scores_by_form[form_of(c, c->type_k)], b);
+    }
     for (int r = r0; r < end; r++)
         o_of(&t, r)[c->v_dim] =
             c->lo[r] < c->hi[r] ? row_max(scores_of(&t, r), c->lo[r], c->hi[r], c->soft_cap) : -INFINITY;
     weigh_values(&t);
+    fetch_rest(&t);
     for (int r = r0; r < end && !first; r++)
         merge(states + (size_t)(r - r0) * size, o_of(&t, r), c->v_dim);
 }
