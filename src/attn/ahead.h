@@ -1,8 +1,7 @@
 /* ahead.h - what the chunk kernel asks memory for before it reads it; a part of body_attn.c.
  *
  * With few rows memory is the limit. A hardware prefetcher starts anew where a stream is interrupted, and stands still
- * while something else is computed. All is asked for twice, some time ahead and again shortly before it is read: a
- * processor forgets what it is asked for faster than memory brings it.
+ * while something else is computed. All is asked for twice (tg_fetch_twice), some time ahead and shortly before.
  *
  * Floats are computed with as fast as they are read, so two distances do, in bytes. Of codes much is computed in one
  * place and little in another, and while weights are computed nothing is read at all: what the next chunk has is
@@ -57,8 +56,8 @@ VEC ptrdiff_t ahead_of(const part *t, int r, int i, const int wide)
     const ptrdiff_t distance = there - block_at(t, i);
     const ptrdiff_t far = 2 * t->ahead * (ptrdiff_t)tg_kv_k_block_bytes(t->c->type_k, t->c->head_dim);
     if (distance < 0 || distance > far) /* is the stream interrupted? */
-        return distance;
-    return wide == WIDE ? 5120 : 12288;
+        return distance + NEARER;
+    return wide == WIDE ? 8192 : 15360;
 }
 
 /* Blocks that what is fetched may lie in. */

@@ -60,20 +60,17 @@ static inline int higher(int a, int b)
 }
 
 enum {
-    LINE = 64,      /* bytes of a cache's */
-    FARTHER = 3072, /* bytes from where a line is asked for again to where it is asked for */
+    LINE = 64,     /* bytes of a cache's */
+    NEARER = 3072, /* bytes from what is asked for to what is asked for again */
 };
 
 /* Asks for n_bytes from p on, if `ahead`: what will be read next, while there is much to compute. A
- * hardware prefetcher starts anew at each page, and does not know where the next chunk lies. All is asked for
- * twice, as tg_fetch_line may come to nothing. With all ROWS there is too much to compute for memory to be the
- * limit. */
+ * hardware prefetcher starts anew at each page, and does not know where the next chunk lies. With all
+ * ROWS there is too much to compute for memory to be the limit. */
 VEC void fetch(const int R, const uint8_t *p, const bool ahead, size_t n_bytes)
 {
-    if (R == ROWS || !ahead)
-        return;
-    tg_fetch_lines(p + FARTHER, n_bytes);
-    tg_fetch_lines(p, n_bytes);
+    if (R < ROWS && ahead)
+        tg_fetch_twice(p, n_bytes, NEARER);
 }
 
 /* ---- scores -------------------------------------------------------------------------------------- */

@@ -99,7 +99,7 @@ VEC void dot_tile(const float *const w[4], const int W, const uint8_t *ahead, si
     int k = 0;
     for (; k + 16 <= n_in; k += 16, ahead += step) {
         vf v[4];
-        tg_fetch_lines(ahead, step);
+        tg_fetch_twice(ahead, step, TG_FETCH_NEARER);
         for (int r = 0; r < R; r++)
             v[r] = vf_load(a + (size_t)r * (size_t)n_in + k);
         for (int i = 0; i < W; i++) {

@@ -1,8 +1,8 @@
 /* fused.h - panels of 16 weight rows against few rows of activations, and unpacked for many.
  *
- * The body of body_fused.c and body_fused_interleaved.c, which define TABLE, their table's name, and STRIDE, the
- * bytes from a row to the next where the caller says row_bytes. A function is made for each type and number of
- * rows, so that each has the registers to itself. */
+ * The body of body_fused.c and body_fused_interleaved.c, which define TABLE, their table's name, STRIDE, the bytes
+ * from a row to the next where the caller says row_bytes, and NEARER (tg_fetch_twice). A function is made for each type
+ * and number of rows, so that each has the registers to itself. */
 #include "kernel/take.h"
 
 /* n times 32 columns, a constant: 1 or as many as whole_of says. */
@@ -55,7 +55,7 @@ VEC_MANY void fused_some(const int type, const int R, const int n, rows at, cons
     for (int g = 0; g < n / group; g++)
         VEC_UNROLL for (int i = 0; i < group; i++, x++) {
             taken w;
-            tg_fetch_lines(ahead + bytes_of(type, g * group + i, TG_PANEL), bytes_of(type, 1, TG_PANEL));
+            tg_fetch_twice(ahead + bytes_of(type, g * group + i, TG_PANEL), bytes_of(type, 1, TG_PANEL), NEARER);
             take(type, g, i, group, at, &k, &w);
             for (int r = 0; r < R; r++) {
                 const tg_q8 *a = x + (size_t)r * (size_t)n_blocks;

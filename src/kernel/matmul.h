@@ -94,6 +94,7 @@ enum {
     TG_PANEL = 16,     /* weight rows that are worked on together, one in each lane */
     TG_PANELS = 2,     /* panels that meet many rows of activations together */
     TG_FUSED_ROWS = 4, /* rows of activations up to which weights are not worth unpacking to memory */
+    TG_FETCH_NEARER = 5120, /* for tg_fetch_twice, where `ahead` is farther */
 };
 
 /* One block of 32 columns of a panel, weights unpacked: w = scale * (code - offset) + min. Scales and minima are

@@ -44,7 +44,7 @@ void tg_barrier(const tg_worker *w);
 void tg_meet(const tg_worker *w, size_t n_units, void (*fn)(void *arg, size_t unit), void *arg);
 
 /* Asks for a line of 64 bytes, into the second-level cache: what is asked for into the first takes one of the few places
- * in which loads wait, until memory has answered. A processor forgets what it is asked for faster than memory brings it. */
+ * in which loads wait, until memory has answered. */
 static inline __attribute__((always_inline)) void tg_fetch_line(const void *p)
 {
     __builtin_prefetch(p, 0, 2);
@@ -55,6 +55,15 @@ static inline __attribute__((always_inline)) void tg_fetch_lines(const uint8_t *
 {
     for (size_t i = 0; i < n_bytes; i += 64)
         tg_fetch_line(p + i);
+}
+
+/* The same, and again for as many that lie `nearer` bytes before them, unless that is 0: what was asked for while the
+ * processor had no place left for it is lost, and to find out only when it is read costs the whole wait. */
+static inline __attribute__((always_inline)) void tg_fetch_twice(const uint8_t *p, size_t n_bytes, size_t nearer)
+{
+    if (nearer)
+        tg_fetch_lines(p - nearer, n_bytes);
+    tg_fetch_lines(p, n_bytes);
 }
 
 /* The thread will soon read what is from `at` up to `end`, at most a small part of the second-level cache: the first of
