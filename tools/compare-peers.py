@@ -162,14 +162,17 @@ def rounds_of(args, test):
     return args.rounds or (DEEP_ROUNDS if test.depth >= DEEP else ROUNDS)
 
 
+def title(engine, setting, test, round_):
+    return f"round {round_ + 1}, {test.name}, {test.threads} threads, {test.kv}: {engine.name} {setting}".rstrip()
+
+
 def run_once(args, samples, engine, setting, test, round_):
     command = engine.command(args.model, test, setting)
-    what = f"round {round_ + 1}, {test.name}, {test.threads} threads, {test.kv}: {engine.name} {setting}".rstrip()
     begun = time.monotonic()
     result = call(command, args.timeout) if command else {"error": "has no such test"}
     sample = samples.add(engine, setting, test, round_, result, time.monotonic() - begun)
     outcome = f"{sample['ts']:.2f} t/s" if "ts" in sample else sample["error"]
-    say(f"{what}: {outcome} ({sample['wall_s']:.1f} s)")
+    say(f"{title(engine, setting, test, round_)}: {outcome} ({sample['wall_s']:.1f} s)")
 
 
 def run_all(args, samples, engines, tests):
@@ -181,6 +184,8 @@ def run_all(args, samples, engines, tests):
             for engine, setting in turns if round_ % 2 == 0 else reversed(turns):
                 if worth_a_run(samples, engine, test, setting):
                     run_once(args, samples, engine, setting, test, round_)
+                else:
+                    say(f"{title(engine, setting, test, round_)}: left out, failed or far behind its best setting")
 
 
 # ---- telling -------------------------------------------------------------------------------------------

@@ -46,9 +46,9 @@ static inline const uint8_t *block_at(const part *t, int i)
     return i < n ? c->k[first + i] : i < 2 * n ? c->v[first + i - n] : c->next[i - 2 * n];
 }
 
-/* Bytes from what rows from r on read of block i to what is fetched meanwhile; 0: nothing is. Farther where a block is
+/* Bytes from what R rows from r on read of block i to what is fetched meanwhile; 0: nothing is. Farther where a block is
  * read in several passes, a part of each line of it or every other line in one. */
-VEC ptrdiff_t ahead_of(const part *t, int r, int i, const int wide)
+VEC ptrdiff_t ahead_of(const part *t, int r, const int R, int i, const int wide)
 {
     const uint8_t *there = t->ahead && r == t->r0 ? block_at(t, i + t->ahead) : NULL;
     if (!there)
@@ -56,8 +56,8 @@ VEC ptrdiff_t ahead_of(const part *t, int r, int i, const int wide)
     const ptrdiff_t distance = there - block_at(t, i);
     const ptrdiff_t far = 2 * t->ahead * (ptrdiff_t)tg_kv_k_block_bytes(t->c->type_k, t->c->head_dim);
     if (distance < 0 || distance > far) /* is the stream interrupted? */
-        return distance + NEARER;
-    return wide == WIDE ? 8192 : 15360;
+        return distance + nearer(R);
+    return wide < WIDE ? 15360 : R == 1 ? 6144 : 8192;
 }
 
 /* Blocks that what is fetched may lie in. */
@@ -138,6 +138,7 @@ static void share_out(const part *t, rest *f)
     size_t v_block = tg_kv_v_block_bytes(c->type_v, c->head_dim);
     size_t n_lines = TG_KV_CHUNK_BLOCKS * (tg_kv_k_block_bytes(c->type_k, c->head_dim) + v_block) / LINE;
     int weights = (t->end - t->r0) * (codes ? 1 + tg_kv_scales(c->v_dim) : TG_KV_CHUNK_BLOCKS);
+    *f = (rest){0};
     f->share[WITH_KEYS] = n_lines * 3 / 8 / (TG_KV_CHUNK / TG_KV_GROUP);
     f->share[WITH_WEIGHTS] = n_lines / 4 / (size_t)weights;
     f->share[WITH_VALUES] = n_lines * 3 / 8 / (size_t)(TG_KV_CHUNK_BLOCKS * c->v_dim / 16);

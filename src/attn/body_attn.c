@@ -135,7 +135,7 @@ VEC void score_some(int r, const int R, const part *t, int g, const int G, const
         return;
     }
     /* What these groups are of this block is fetched of what comes next, in the order in which it lies. */
-    const ptrdiff_t ahead = ahead_of(t, r, order_of_keys(t, g / 4), wide_of(R, type));
+    const ptrdiff_t ahead = ahead_of(t, r, R, order_of_keys(t, g / 4), wide_of(R, type));
     const uint8_t *next = ahead ? c->k[g / 4] + ahead + (size_t)(g % 4) * tg_kv_k_group_bytes(type, c->head_dim) : NULL;
     if (form == DOT)
         score_groups_dot(c->q_bf16 + (size_t)r * (size_t)half, R, k, G, c->head_dim, s, next);
@@ -240,7 +240,7 @@ VEC void value_some(int r, const int R, const part *t, int from, int to, const i
 {
     const tg_chunk *c = t->c;
     const int wide = wide_of(R, type_of(form)), n = 16 * wide;
-    ptrdiff_t ahead = ahead_of(t, r, order_of_values(t, from / TG_KV_BLOCK), wide);
+    ptrdiff_t ahead = ahead_of(t, r, R, order_of_values(t, from / TG_KV_BLOCK), wide);
     float *o = o_of(t, r);
     if (form != DOT) {
         value_rows(scores_of(t, r), TG_ATTN_SCORES, R, c->v, from, to, (tg_type)form, c->v_dim, o, ahead);
@@ -521,7 +521,7 @@ static bool key_range(const tg_chunk *c, int r0, int end, int *from, int *to)
 static void absorb_part(const tg_chunk *c, int r0, int end, float *states)
 {
     part t = {.c = c, .r0 = r0, .end = end, .step = TG_KV_CHUNK_BLOCKS};
-    rest next = {0};
+    rest next;
     if (c->stream && c->n < WIDEN_ROWS)
         look_ahead(&t, &next);
     if (!key_range(c, r0, end, &t.from, &t.to))

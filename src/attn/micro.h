@@ -59,10 +59,14 @@ static inline int higher(int a, int b)
     return a > b ? a : b;
 }
 
-enum {
-    LINE = 64,     /* bytes of a cache's */
-    NEARER = 3072, /* bytes from what is asked for to what is asked for again */
-};
+enum { LINE = 64 }; /* bytes of a cache's */
+
+/* Bytes from what is asked for to what is asked for again (tg_fetch_twice). With one row so little is computed that
+ * asking again costs more than it brings. */
+VEC ptrdiff_t nearer(const int R)
+{
+    return R == 1 ? 0 : 3072;
+}
 
 /* Asks for n_bytes from p on, if `ahead`: what will be read next, while there is much to compute. A
  * hardware prefetcher starts anew at each page, and does not know where the next chunk lies. With all
@@ -70,7 +74,7 @@ enum {
 VEC void fetch(const int R, const uint8_t *p, const bool ahead, size_t n_bytes)
 {
     if (R < ROWS && ahead)
-        tg_fetch_twice(p, n_bytes, NEARER);
+        tg_fetch_twice(p, n_bytes, (size_t)nearer(R));
 }
 
 /* ---- scores -------------------------------------------------------------------------------------- */

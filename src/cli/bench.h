@@ -11,6 +11,7 @@ typedef struct tg_bench_row {
     const char *model_type; /* "llama 135M Q4_1" */
     const char *cpu;        /* as the system names it */
     const char *isa, *attention;
+    bool precise, blas;
     tg_machine machine;
     int n_threads, n_batch;
     const char *type_k, *type_v;

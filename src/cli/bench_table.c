@@ -93,7 +93,7 @@ static summary summarize(const tg_bench_row *row)
 enum { CELL_BYTES = 160 };
 
 typedef enum column_id {
-    MODEL, SIZE, PARAMS, THREADS, N_BATCH, TYPE_K, TYPE_V, TEST,
+    MODEL, SIZE, PARAMS, THREADS, N_BATCH, TYPE_K, TYPE_V, SETTING, TEST,
     SPEED, MEDIAN, P99, RATE, LIMIT, BYTES, HASH
 } column_id;
 
@@ -110,6 +110,7 @@ static const struct {
     [N_BATCH] = {"n_batch", 7, false},
     [TYPE_K] = {"type_k", 6, false},
     [TYPE_V] = {"type_v", 6, false},
+    [SETTING] = {"setting", 20, true},
     [TEST] = {"test", 15, false},
     [SPEED] = {"t/s", 18, false},
     [MEDIAN] = {"median t/s", 10, false},
@@ -120,6 +121,22 @@ static const struct {
     [HASH] = {"logits hash", 16, false},
 };
 enum { N_COLUMNS = sizeof columns / sizeof columns[0] };
+
+/* What was asked for beyond what has a column of its own; all rows of a table have the same. */
+static const char *setting_of(const tg_bench_row *row, char text[CELL_BYTES])
+{
+    const bool chosen = strcmp(row->attention, tg_attention_name(0, NULL));
+    snprintf(text, CELL_BYTES, "%s%s%s%s%s", chosen ? " " : "", chosen ? row->attention : "",
+             row->model->interleaved_bytes ? " interleave" : "", row->precise ? " precise" : "",
+             row->blas ? "" : " no blas");
+    return text + (*text == ' ');
+}
+
+static bool is_shown(const tg_bench_row *row, int column)
+{
+    char text[CELL_BYTES];
+    return column != SETTING || *setting_of(row, text);
+}
 
 static void cell(const tg_bench_row *row, const summary *s, column_id column, char *text)
 {
@@ -138,6 +155,7 @@ static void cell(const tg_bench_row *row, const summary *s, column_id column, ch
         CELL(N_BATCH, "%d", row->n_batch);
         CELL(TYPE_K, "%s", row->type_k);
         CELL(TYPE_V, "%s", row->type_v);
+        CELL(SETTING, "%s", setting_of(row, (char[CELL_BYTES]){0}));
         CELL(TEST, "%s%d%s%.0d", row->n_prompt ? "pp" : "tg", row->n_prompt + row->n_gen, between,
              row->n_depth); /* of a depth of 0, nothing */
         CELL(SPEED, "%.2f ± %.2f", s->avg_ts, s->stddev_ts);
@@ -168,12 +186,15 @@ static void put_cell(tg_output *out, column_id column, const char *text)
                     columns[column].left ? pad : 0, "");
 }
 
-static void put_md_head(tg_output *out)
+static void put_md_head(tg_output *out, const tg_bench_row *row)
 {
     for (int c = 0; c < N_COLUMNS; c++)
-        put_cell(out, (column_id)c, columns[c].title);
+        if (is_shown(row, c))
+            put_cell(out, (column_id)c, columns[c].title);
     tg_output_print(out, "|\n");
     for (int c = 0; c < N_COLUMNS; c++) {
+        if (!is_shown(row, c))
+            continue;
         char line[CELL_BYTES] = "";
         memset(line, '-', (size_t)columns[c].width);
         if (!columns[c].left)
@@ -188,6 +209,8 @@ static void put_md(tg_output *out, const tg_bench_row *row)
     summary s = summarize(row);
     char text[CELL_BYTES];
     for (int c = 0; c < N_COLUMNS; c++) {
+        if (!is_shown(row, c))
+            continue;
         cell(row, &s, (column_id)c, text);
         put_cell(out, (column_id)c, text);
     }
@@ -263,6 +286,8 @@ static json_t *fields_of(const tg_bench_row *row)
     snprintf(hash, sizeof hash, "%016" PRIx64, row->logits_hash);
     put_text(o, "logits_hash", hash);
     put_text(o, "attention", row->attention);
+    json_object_set_new(o, "precise", json_boolean(row->precise));
+    json_object_set_new(o, "blas", json_boolean(row->blas));
     put_whole(o, "interleaved_bytes", (double)row->model->interleaved_bytes);
     put_text(o, "isa", row->isa);
     put_real(o, "machine_read_bytes_per_s", row->machine.read_bytes_per_s);
@@ -317,7 +342,7 @@ void tg_bench_put(tg_output *out, int table, int i, const tg_bench_row *row)
     switch (table) {
     case TG_TABLE_MD:
         if (i == 0)
-            put_md_head(out);
+            put_md_head(out, row);
         put_md(out, row);
         break;
     case TG_TABLE_CSV:

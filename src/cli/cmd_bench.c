@@ -396,6 +396,8 @@ static int run_setting(bench *b, int n_threads, int n_batch, int type_k, int typ
         .cpu = b->cpu,
         .isa = info.isa,
         .attention = opt.attention ? opt.attention : tg_attention_name(0, NULL),
+        .precise = opt.precise,
+        .blas = opt.blas == 0,
         .machine = b->machine,
         .n_threads = info.n_threads,
         .n_batch = info.n_batch,

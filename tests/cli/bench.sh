@@ -114,6 +114,13 @@ types "f32-q8_0" --kv-type-v q8_0 --kv-type f32
 run bench -q -p 8 -n 0 -r 1 -t 1 -o jsonl --precise --attention flash --blas off
 status 0
 out_has '"attention": "flash"'
+out_has '"precise": true, "blas": false'
+run bench -q -p 8 -n 0 -r 1 -t 1 --precise --attention flash
+status 0
+out_has '| flash precise '
+run bench -q -p 8 -n 0 -r 1 -t 1
+status 0
+ok "what is as always has no column" [ "$(grep -c setting "$T/out")" -eq 0 ]
 run bench --attention help
 status 0
 out_has auto

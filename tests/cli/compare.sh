@@ -29,6 +29,7 @@ out_has "| test | threads | kv | tinygpt t/s | % of limit | llama.cpp t/s | tiny
 ok "a row for each test" [ "$(wc -l <"$T/out")" -eq 10 ]
 ok "the better setting" [ "$(grep -c '| f16 |.*| 2000000000.00 (-fa 1) |' "$T/out")" -eq 4 ]
 ok "what failed is told" [ "$(grep -c '| q8_0 |.*| failed: status 1: main: error: no q8_0 today | - |' "$T/out")" -eq 4 ]
+err_has 'left out, failed or far behind its best setting'
 ok "nothing hopeless twice" [ "$(grep -c 'fa 0' "$T/peer.log")" -eq 4 ]
 ok "nothing that fails twice" [ "$(grep -c q8_0 "$T/peer.log")" -eq 4 ]
 ok "depths are asked for" [ "$(grep -c -e '-d 8' "$T/peer.log")" -eq 8 ]
