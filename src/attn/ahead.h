@@ -57,7 +57,7 @@ VEC ptrdiff_t ahead_of(const part *t, int r, const int R, int i, const int wide)
     const ptrdiff_t far = 2 * t->ahead * (ptrdiff_t)tg_kv_k_block_bytes(t->c->type_k, t->c->head_dim);
     if (distance < 0 || distance > far) /* is the stream interrupted? */
         return distance + nearer(R);
-    return wide < WIDE ? 15360 : R == 1 ? 6144 : 8192;
+    return (wide < WIDE ? 12288 : R == 1 ? 6144 : 5120) + nearer(R);
 }
 
 /* Blocks that what is fetched may lie in. */
