@@ -109,10 +109,15 @@ static inline lines lines_due(const part *t, int r, enum share share, int n)
     return found;
 }
 
+static inline void fetch_all(lines l)
+{
+    if (l.at < l.end)
+        tg_fetch_lines(l.at, (size_t)(l.end - l.at));
+}
+
 static inline void fetch_due(const part *t, enum share share, int n)
 {
-    lines l = lines_due(t, t->r0, share, n);
-    tg_fetch_lines(l.at, (size_t)(l.end - l.at));
+    fetch_all(lines_due(t, t->r0, share, n));
 }
 
 /* What is left in the end. */
@@ -142,9 +147,8 @@ static void share_out(const part *t, rest *f)
     f->share[WITH_KEYS] = n_lines * 3 / 8 / (TG_KV_CHUNK / TG_KV_GROUP);
     f->share[WITH_WEIGHTS] = n_lines / 4 / (size_t)weights;
     f->share[WITH_VALUES] = n_lines * 3 / 8 / (size_t)(TG_KV_CHUNK_BLOCKS * c->v_dim / 16);
-    for (int b = 0; b < TG_KV_CHUNK_BLOCKS && codes; b++)
-        if (c->v[b])
-            tg_fetch_lines(c->v[b] + code_bytes(c), v_block - code_bytes(c));
+    for (int b = t->from / TG_KV_BLOCK; codes && b * TG_KV_BLOCK < t->to; b++)
+        tg_fetch_lines(c->v[b] + code_bytes(c), v_block - code_bytes(c));
 }
 
 /* ---- both ---------------------------------------------------------------------------------------- */

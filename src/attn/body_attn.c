@@ -117,6 +117,7 @@ VEC void score_groups_q8(const tg_q8 *q, int q_stride, const int R, const uint8_
                     vf_fma(vf_mul(vf_from_int(acc[r][g]), scale), vf_set1(q[r * q_stride].d), sum[r][g]);
         }
     }
+    fetch_all(ahead);
     for (int r = 0; r < R; r++)
         for (int g = 0; g < G; g++)
             vf_store(s + r * TG_ATTN_SCORES + g * 16, sum[r][g]);
@@ -388,6 +389,7 @@ VEC void value_columns_q8(int r, const int R, const part *t, int col, const int 
                     }
             }
         }
+        fetch_all(ahead);
     }
     for (int i = 0; i < R; i++)
         for (int k = 0; k < C; k++)
@@ -522,10 +524,10 @@ static void absorb_part(const tg_chunk *c, int r0, int end, float *states)
 {
     part t = {.c = c, .r0 = r0, .end = end, .step = TG_KV_CHUNK_BLOCKS};
     rest next;
-    if (c->stream && c->n < WIDEN_ROWS)
-        look_ahead(&t, &next);
     if (!key_range(c, r0, end, &t.from, &t.to))
         return;
+    if (c->stream && c->n < WIDEN_ROWS)
+        look_ahead(&t, &next);
     size_t size = tg_attn_state_floats(c->v_dim);
     bool first = true; /* into empty states nothing need be merged */
     states += (size_t)r0 * size;

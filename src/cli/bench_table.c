@@ -122,7 +122,7 @@ static const struct {
 };
 enum { N_COLUMNS = sizeof columns / sizeof columns[0] };
 
-/* What was asked for beyond what has a column of its own; all rows of a table have the same. */
+/* What holds beyond what has a column of its own; all rows of a table have the same. */
 static const char *setting_of(const tg_bench_row *row, char text[CELL_BYTES])
 {
     const bool chosen = strcmp(row->attention, tg_attention_name(0, NULL));
