@@ -11,7 +11,7 @@
 
 #include "attn/micro.h"
 
-static bool has_codes(tg_type type)
+static inline bool has_codes(tg_type type)
 {
     return type == TG_Q8_0 || type == TG_Q4;
 }
@@ -107,6 +107,15 @@ static inline lines lines_due(const part *t, int r, enum share share, int n)
     found.end = f->at = f->at + (bytes < left ? bytes : left);
     f->due -= (size_t)(found.end - found.at + LINE - 1) / LINE;
     return found;
+}
+
+/* The next n of them, a constant. */
+VEC void fetch_some(const int R, lines *l, const size_t n)
+{
+    if (R == ROWS || l->at >= l->end)
+        return;
+    tg_fetch_lines(l->at, n * LINE);
+    l->at += n * LINE;
 }
 
 static inline void fetch_all(lines l)

@@ -93,10 +93,7 @@ VEC void score_groups_q8(const tg_q8 *q, int q_stride, const int R, const uint8_
         for (int g = 0; g < G && narrow; g++)
             fifth[g] = vi_load(fifths + (size_t)g * group_bytes + (size_t)b * 64);
         for (int i = 0; i < 8; i += halves, k += 64) {
-            if (R < ROWS && ahead.at < ahead.end) {
-                tg_fetch_lines(ahead.at, 2 * LINE);
-                ahead.at += 2 * LINE;
-            }
+            fetch_some(R, &ahead, 2);
             for (int g = 0; g < G; g++) {
                 load[g] = vi_load(k + (size_t)g * group_bytes);
                 if (R < ROWS && ahead.again)
@@ -130,7 +127,7 @@ VEC void score_some(int r, const int R, const part *t, int g, const int G, const
     const tg_type type = type_of(form);
     const uint8_t *k = c->k[g / 4] + tg_kv_k_group_at(type, c->head_dim, g % 4);
     float *s = scores_of(t, r) + g * 16;
-    if (form == TG_Q8_0 || form == TG_Q4) {
+    if (has_codes(type)) {
         score_groups_q8(c->q8 + (size_t)r * (size_t)n, n, R, k, G, type, c->head_dim, s,
                         lines_due(t, r, WITH_KEYS, G));
         return;
@@ -148,7 +145,8 @@ VEC void score_some(int r, const int R, const part *t, int g, const int G, const
 /* R rows against those groups of block b that hold keys of theirs. */
 VEC void score_block(int r, const int R, const part *t, int b, const int form)
 {
-    const int most = form == TG_Q8_0 || form == TG_Q4 ? (int)Q8_GROUPS : wide_of(R, type_of(form));
+    const tg_type type = type_of(form);
+    const int most = has_codes(type) ? (int)Q8_GROUPS : wide_of(R, type);
     int from = min_of(t->c->lo, r, R) / 16, to = (max_of(t->c->hi, r, R) + 15) / 16;
     int g = higher(from, b * 4), end = lower(to, b * 4 + 4);
     for (; g + most <= end; g += most)
@@ -369,10 +367,7 @@ VEC void value_columns_q8(int r, const int R, const part *t, int col, const int 
         v += type == TG_Q4 ? (size_t)(col / 32 * 32) : (size_t)col * 2;
         lines ahead = lines_due(t, r, WITH_VALUES, C);
         for (; j < end; j += 4) {
-            if (R < ROWS && ahead.at < ahead.end) {
-                tg_fetch_lines(ahead.at, 4 * LINE);
-                ahead.at += 4 * LINE;
-            }
+            fetch_some(R, &ahead, 4);
             for (size_t h = 0; h < 2 && R < ROWS && ahead.again; h++)
                 tg_fetch_lines(v + AGAIN + h * pair_bytes, (size_t)C * (type == TG_Q4 ? 16 : 32));
             for (int h = 0; h < 2; h++, v += pair_bytes) {
