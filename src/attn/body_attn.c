@@ -8,6 +8,8 @@
  * With many rows the keys and values of 16-bit types are widened to float32 once for all of them.
  * Q8_0 stays in integers, exact inside 32 dimensions of a score and inside the chunk of a sum; so does
  * Q4, whose codes grow to 8 bits in registers. */
+#include <float.h>
+
 #include "attn/ahead.h"
 #include "attn/micro.h"
 
@@ -15,6 +17,7 @@ enum {
     WIDEN_ROWS = 2 * ROWS,   /* query rows from which widening a chunk pays */
     DOT = TG_Q4 + 1, /* BF16 by dot-product instructions: a form of the loops beside the types' */
     N_FORMS,
+    FIXED = TG_ISA_LEVEL == TG_ISA_avx512 ? 2 : 1, /* scales by which weights are multiplied together */
     Q8_GROUPS = TG_ISA_LEVEL == TG_ISA_avx512 ? 2 : 1,
     Q8_COLUMNS = TG_ISA_LEVEL == TG_ISA_avx512 ? 2 : 1, /* vectors of one scale */
 };
@@ -95,7 +98,7 @@ VEC void score_groups_q8(const tg_q8 *q, int q_stride, const int R, const uint8_
         for (int i = 0; i < 8; i += halves, k += 64) {
             fetch_some(R, &ahead, 2);
             for (int g = 0; g < G; g++) {
-                load[g] = vi_load(k + (size_t)g * group_bytes);
+                load[g] = vi_hide(vi_load(k + (size_t)g * group_bytes)); /* gcc would load it for each row */
                 if (R < ROWS && ahead.again)
                     tg_fetch_line(k + (size_t)g * group_bytes + AGAIN);
             }
@@ -296,54 +299,89 @@ static void round_rows(const part *t, int b)
 
 /* ---- 3. weighted values of Q8_0 and Q4 ----------------------------------------------------------- */
 
-/* p times the values' scales as 15-bit fixed point: relative to the largest product of the chunk, a step
- * is 2^-15, far below that of the values' own codes, and 256 products of it with a code fit 32 bits.
- * Returns the largest / 32767. */
-static __attribute__((noinline)) float fix_row(const part *t, const float *p, int scale, int16_t *out)
-{
-    size_t at = code_bytes(t->c) + (size_t)scale * TG_KV_BLOCK * 2;
-    int first = t->from / TG_KV_BLOCK, end = (t->to + TG_KV_BLOCK - 1) / TG_KV_BLOCK;
-    float x[TG_KV_CHUNK];
-    vf most = vf_zero(), taint = vf_zero(); /* 0, or NaN where a scale is: codes could not show it */
-    for (int b = first; b < end; b++) {
-        const uint8_t *scales = t->c->v[b] + at;
-        for (int j = 0; j < TG_KV_BLOCK; j += 16) {
-            vf weight = vf_load(p + b * TG_KV_BLOCK + j), v = vf_mul(weight, vf_load_f16(scales + j * 2));
-            v = vf_if_less(vf_zero(), weight, v, vf_zero()); /* what is no key may have any scale */
-            most = vf_max(most, v);
-            taint = vf_fma(v, vf_zero(), taint);
-            vf_store(x + b * TG_KV_BLOCK + j, v);
-        }
-    }
-    float largest = vf_hmax(most);
-    vf inverse = vf_set1(largest > 1e-30f ? 32767.0f / largest : 0.0f);
-    for (int j = first * TG_KV_BLOCK; j < end * TG_KV_BLOCK; j += 16)
-        vi_store_s16(out + j, vi_from_float(vf_mul(vf_load(x + j), inverse)));
-    return largest / 32767.0f + vf_sum(taint);
-}
-
-/* Groups of the part's blocks in which a row has no key hold old scores: weights of 0. */
+/* Groups of the part in which a row has no key hold old scores: weights of 0. */
 static void clear_outside(const part *t, int r)
 {
-    int lo = t->c->lo[r], hi = t->c->hi[r];
-    for (int j = t->from / TG_KV_BLOCK * TG_KV_BLOCK; j % TG_KV_BLOCK || j < t->to; j += 16)
-        if (j + 16 <= lo || j >= hi)
-            vf_store(scores_of(t, r) + j, vf_zero());
+    const int end = t->to + TG_KV_GROUP - 1;
+    int lo = t->c->lo[r] / TG_KV_GROUP, hi = (t->c->hi[r] + TG_KV_GROUP - 1) / TG_KV_GROUP;
+    if (t->c->lo[r] >= t->c->hi[r])
+        lo = hi = end / TG_KV_GROUP;
+    for (int g = t->from / TG_KV_GROUP; g < lo; g++)
+        vf_store(scores_of(t, r) + g * TG_KV_GROUP, vf_zero());
+    for (int g = hi; g < end / TG_KV_GROUP; g++)
+        vf_store(scores_of(t, r) + g * TG_KV_GROUP, vf_zero());
 }
 
-static void fix_rows(const part *t)
+/* S of the scales of the group of values from j on, which lie `at` in their block. */
+VEC void load_scales(const uint8_t *const *v, size_t at, size_t j, const int S, vf scale[FIXED])
+{
+    const uint8_t *p = v[j / TG_KV_BLOCK] + at + j % TG_KV_BLOCK * 2;
+    for (int k = 0; k < S; k++)
+        scale[k] = vf_load_f16(p + k * TG_KV_BLOCK * 2);
+}
+
+/* The weights of R rows times S of the values' scales as 15-bit fixed point: relative to the largest product of the
+ * chunk, a step is 2^-15, far below that of the values' own codes, and 256 products of it with a code fit 32 bits.
+ * p_scale gets the largest / 32767, or NaN where a key's scale is no number: codes could not show it. */
+VEC void fix_some(int r, const int R, const part *t, int s, const int S)
 {
     const tg_chunk *c = t->c;
-    int n = tg_kv_scales(c->v_dim);
-    for (int r = t->r0; r < t->end; r++) {
-        clear_outside(t, r);
-        for (int s = 0; s < n; s++) {
-            size_t i = (size_t)(r - t->r0) * (size_t)n + (size_t)s;
-            fetch_due(t, WITH_WEIGHTS, 1);
-            c->p_scale[i] = fix_row(t, scores_of(t, r), s, c->p_fixed + i * TG_KV_CHUNK);
+    const uint8_t *const *v = c->v;
+    const size_t n = (size_t)tg_kv_scales(c->v_dim), scales = code_bytes(c) + (size_t)s * TG_KV_BLOCK * 2;
+    const size_t at = (size_t)(r - t->r0) * n + (size_t)s, end = (size_t)t->to;
+    const size_t first = (size_t)t->from / TG_KV_GROUP * TG_KV_GROUP;
+    const float *p = scores_of(t, r);
+    int16_t *out = c->p_fixed + at * TG_KV_CHUNK;
+    vf scale[FIXED], inverse[ROWS][FIXED];
+    vi most[ROWS][FIXED]; /* as bits without a sign: what is no number is above all numbers */
+    for (int i = 0; i < R; i++)
+        for (int k = 0; k < S; k++)
+            most[i][k] = vi_set1(0);
+    lines ahead = lines_due(t, r, WITH_WEIGHTS, R * S);
+    for (size_t j = first; j < end; j += TG_KV_GROUP) {
+        fetch_some(R, &ahead, 1);
+        load_scales(v, scales, j, S, scale);
+        for (int i = 0; i < R; i++) {
+            vf weight = vf_load(p + (size_t)i * TG_ATTN_SCORES + j);
+            for (int k = 0; k < S; k++) { /* what is no key may have any scale */
+                vf product = vf_if_less(vf_zero(), weight, vf_mul(weight, scale[k]), vf_zero());
+                most[i][k] = vi_max_unsigned(most[i][k], vf_bits(product));
+            }
         }
     }
+    for (int i = 0; i < R; i++)
+        for (int k = 0; k < S; k++) {
+            vf products = vf_from_bits(most[i][k]);
+            float largest = vf_not_le(products, vf_set1(FLT_MAX)) ? NAN : vf_hmax(products);
+            inverse[i][k] = vf_set1(largest > 1e-30f ? 32767.0f / largest : 0.0f);
+            c->p_scale[at + (size_t)i * n + (size_t)k] = largest / 32767.0f;
+        }
+    for (size_t j = first; j < end; j += TG_KV_GROUP) {
+        fetch_some(R, &ahead, 1);
+        load_scales(v, scales, j, S, scale);
+        for (int i = 0; i < R; i++) {
+            vf weight = vf_load(p + (size_t)i * TG_ATTN_SCORES + j);
+            for (int k = 0; k < S; k++) /* of NaN the low half is 0 */
+                vi_store_s16(out + ((size_t)i * n + (size_t)k) * TG_KV_CHUNK + j,
+                             vi_from_float(vf_mul(vf_mul(weight, scale[k]), inverse[i][k])));
+        }
+    }
+    fetch_all(ahead);
 }
+
+VEC void fix_rows(int r, const int R, const part *t, int b, const int form)
+{
+    (void)b, (void)form;
+    int s = 0, n = tg_kv_scales(t->c->v_dim);
+    for (int i = r; i < r + R; i++)
+        clear_outside(t, i);
+    for (; s + FIXED <= n; s += FIXED)
+        fix_some(r, R, t, s, FIXED);
+    for (; s < n; s++)
+        fix_some(r, R, t, s, 1);
+}
+
+BY_ROWS(fix, fix_rows, TG_Q8_0, part);
 
 static const int8_t value_level[16] = TG_KV_LEVELS;
 
@@ -443,7 +481,7 @@ static void weigh_values(const part *t)
         }
     }
     if (codes) {
-        fix_rows(t);
+        for_rows(t, fix, 0);
         for_rows(t, values_by_form[form], 0); /* the whole chunk */
     }
     for (int r = t->r0; r < t->end; r++)

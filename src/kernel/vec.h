@@ -103,6 +103,8 @@ VEC vi vi_shl23(vi a) { return _mm512_slli_epi32(a, 23); }
 VEC vf vf_from_int(vi a) { return _mm512_cvtepi32_ps(a); }
 VEC vi vi_from_float(vf a) { return _mm512_cvtps_epi32(a); } /* to nearest, ties to even */
 VEC vf vf_from_bits(vi a) { return _mm512_castsi512_ps(a); }
+VEC vi vf_bits(vf a) { return _mm512_castps_si512(a); }
+VEC vi vi_max_unsigned(vi a, vi b) { return _mm512_max_epu32(a, b); }
 VEC void vi_store_s8(int8_t *p, vi a) { _mm_storeu_si128((__m128i *)p, _mm512_cvtepi32_epi8(a)); }
 VEC void vi_store_s16(int16_t *p, vi a) { _mm256_storeu_si256((__m256i *)p, _mm512_cvtepi32_epi16(a)); }
 /* 16 and 32 signed bytes: a lane each, and two 16-bit halves of a lane */
@@ -323,6 +325,8 @@ VEC vi vi_shl23(vi a) { return VI2(_mm256_slli_epi32(a.l, 23), _mm256_slli_epi32
 VEC vf vf_from_int(vi a) { return VF2(_mm256_cvtepi32_ps(a.l), _mm256_cvtepi32_ps(a.h)); }
 VEC vi vi_from_float(vf a) { return VI2(_mm256_cvtps_epi32(a.l), _mm256_cvtps_epi32(a.h)); }
 VEC vf vf_from_bits(vi a) { return VF2(_mm256_castsi256_ps(a.l), _mm256_castsi256_ps(a.h)); }
+VEC vi vf_bits(vf a) { return VI2(_mm256_castps_si256(a.l), _mm256_castps_si256(a.h)); }
+VEC vi vi_max_unsigned(vi a, vi b) { return VI2(_mm256_max_epu32(a.l, b.l), _mm256_max_epu32(a.h, b.h)); }
 VEC __m128i vi_pack16(__m256i a) /* low halves of 8 lanes */
 {
     const __m256i pick = _mm256_setr_epi8(0, 1, 4, 5, 8, 9, 12, 13, -1, -1, -1, -1, -1, -1, -1, -1,
@@ -526,6 +530,12 @@ VEC vi vi_from_float(vf a)
     return r;
 }
 VEC vf vf_from_bits(vi a) { vf r; memcpy(&r, &a, sizeof r); return r; }
+VEC vi vf_bits(vf a) { vi r; memcpy(&r, &a, sizeof r); return r; }
+VEC vi vi_max_unsigned(vi a, vi b)
+{
+    LANES a.i[i] = (uint32_t)a.i[i] > (uint32_t)b.i[i] ? a.i[i] : b.i[i];
+    return a;
+}
 VEC vf vf_load_bf16(const void *p)
 {
     uint16_t h[16];
@@ -672,9 +682,7 @@ VEC vf vf_bf16_second(vi x)
 /* bfloat16 in the low halves, to nearest, ties to even; NaN for what is not finite. */
 VEC vi vi_to_bf16(vf x)
 {
-    vf finite = vf_if_less(vf_abs(x), vf_set1(INFINITY), x, vf_from_bits(vi_set1(0x7fc00000)));
-    vi bits;
-    memcpy(&bits, &finite, sizeof bits);
+    vi bits = vf_bits(vf_if_less(vf_abs(x), vf_set1(INFINITY), x, vf_from_bits(vi_set1(0x7fc00000))));
     return vi_shr16(vi_add(bits, vi_add(vi_set1(0x7fff), vi_and(vi_shr16(bits), vi_set1(1)))));
 }
 
