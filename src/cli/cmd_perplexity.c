@@ -241,6 +241,18 @@ static int check_ids(const walk *w, tg_error *err)
                        b->n_ids, w->n, n);
 }
 
+/* Where a token sees less before it, another divergence would be blamed on the model. */
+static void warn_of_windows(const walk *w)
+{
+    const tg_saved_logits *b = w->base;
+    if (!b || !b->n_ctx || (w->n <= (size_t)b->n_ctx && w->n <= (size_t)w->n_ctx))
+        return; /* or all is one window */
+    if (b->n_ctx != w->n_ctx || b->stride != w->stride)
+        tg_say_warning("--kl: the saved logits are of windows of %d positions moved by %d, these of %d by %d: "
+                       "-c and --stride make them the same",
+                       b->n_ctx, b->stride, w->n_ctx, w->stride);
+}
+
 static int set_up(walk *w, tg_error *err)
 {
     enum { CONTEXT = 2048 }; /* by default, where the model was trained for that much */
@@ -256,6 +268,7 @@ static int set_up(walk *w, tg_error *err)
                            w->stride);
     if (w->n <= w->first)
         return tg_cli_fail(err, TG_E_USAGE, "the text has %zu tokens: there is none to predict", w->n);
+    warn_of_windows(w);
     size_t skipped = 0;
     if (w->first)
         tg_token_bytes(w->model, w->ids[0], &skipped);
@@ -283,7 +296,7 @@ static int run_saving(walk *w, tg_error *err)
     if (status)
         return status;
     w->saving = &saving;
-    tg_saved_logits_begin(&saving, w->ids, w->n, w->n - w->first, (size_t)w->n_vocab);
+    tg_saved_logits_begin(&saving, w->ids, w->n, w->n - w->first, (size_t)w->n_vocab, w->n_ctx, w->stride);
     status = evaluate(w, err);
     if (status == TG_E_STOPPED && saving.error)
         status = TG_OK; /* the output tells why */

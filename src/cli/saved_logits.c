@@ -16,14 +16,16 @@
 
 enum { HEADER_MAX = 1 << 20 };
 
-void tg_saved_logits_begin(tg_output *out, const int32_t *ids, size_t n_ids, size_t n_rows, size_t n_vocab)
+void tg_saved_logits_begin(tg_output *out, const int32_t *ids, size_t n_ids, size_t n_rows, size_t n_vocab, int n_ctx,
+                           int stride)
 {
     char head[512];
     uint64_t ids_bytes = (uint64_t)n_ids * sizeof *ids, all = ids_bytes + (uint64_t)n_rows * n_vocab * sizeof(float);
     int n = snprintf(head + 8, sizeof head - 16,
-                     "{\"ids\":{\"dtype\":\"I32\",\"shape\":[%zu],\"data_offsets\":[0,%" PRIu64 "]},"
+                     "{\"__metadata__\":{\"context\":\"%d\",\"stride\":\"%d\"},"
+                     "\"ids\":{\"dtype\":\"I32\",\"shape\":[%zu],\"data_offsets\":[0,%" PRIu64 "]},"
                      "\"logits\":{\"dtype\":\"F32\",\"shape\":[%zu,%zu],\"data_offsets\":[%" PRIu64 ",%" PRIu64 "]}}",
-                     n_ids, ids_bytes, n_rows, n_vocab, ids_bytes, all);
+                     n_ctx, stride, n_ids, ids_bytes, n_rows, n_vocab, ids_bytes, all);
     for (; n % 8 != 0; n++)
         head[8 + n] = ' ';
     for (int i = 0; i < 8; i++)
@@ -84,6 +86,14 @@ static bool locate(json_t *root, const char *name, const char *dtype, size_t n_d
     return from >= 0 && to >= from && (uint64_t)to <= data_bytes && (uint64_t)(to - from) == n_bytes;
 }
 
+/* A number of the metadata, which have only strings; 0 where there is none. */
+static int count_in(json_t *metadata, const char *name)
+{
+    const char *text = json_string_value(json_object_get(metadata, name));
+    long n = text ? strtol(text, NULL, 10) : 0;
+    return n > 0 && n <= INT32_MAX ? (int)n : 0;
+}
+
 static int read_header(tg_saved_logits *saved, uint64_t file_bytes, tg_error *err)
 {
     uint64_t n = 0, ids_at;
@@ -111,6 +121,9 @@ static int read_header(tg_saved_logits *saved, uint64_t file_bytes, tg_error *er
     uint64_t data = file_bytes - 8 - n;
     bool ok = locate(root, "ids", "I32", 1, data, &saved->n_ids, &ids_at) &&
               locate(root, "logits", "F32", 2, data, shape, &saved->logits_at) && shape[0] <= saved->n_ids;
+    json_t *metadata = json_object_get(root, "__metadata__");
+    saved->n_ctx = count_in(metadata, "context");
+    saved->stride = count_in(metadata, "stride");
     json_decref(root);
     if (!ok)
         return malformed(saved, "it should hold ids I32 [n] and logits F32 [rows up to n, n_vocab]", err);

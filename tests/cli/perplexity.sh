@@ -144,6 +144,20 @@ END
 run perplexity -f "$T/text" -c 16 --stride 5 --kl "$T/turned"
 status 0
 out_has 'same_top       1.0000'
+err ''
+# other windows than the saved file's, where that file says which
+for window in "32 5" "16 6"; do
+    # shellcheck disable=SC2086
+    set -- $window
+    run perplexity -f "$T/text" -c "$1" --stride "$2" --kl "$T/saved"
+    status 0
+    err_has "of windows of 16 positions moved by 5, these of $1 by $2"
+    run perplexity -f "$T/text" -c "$1" --stride "$2" --kl "$T/turned"
+    status 0
+    err ''
+done
+run perplexity -f "$T/text" -c 16 --stride 5 --kl "$T/saved"
+err ''
 for bad in "$T"/bad-*; do
     run perplexity -f "$T/text" -c 16 --stride 5 --kl "$bad"
     status 3
