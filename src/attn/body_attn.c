@@ -333,7 +333,7 @@ VEC void fix_some(int r, const int R, const part *t, int s, const int S)
     const float *p = scores_of(t, r);
     int16_t *out = c->p_fixed + at * TG_KV_CHUNK;
     vf scale[FIXED], inverse[ROWS][FIXED];
-    vi most[ROWS][FIXED]; /* as bits without a sign: what is no number is above all numbers */
+    vi most[ROWS][FIXED]; /* as bits of magnitudes (a scale may be -0): what is no number is above all numbers */
     for (int i = 0; i < R; i++)
         for (int k = 0; k < S; k++)
             most[i][k] = vi_set1(0);
@@ -345,7 +345,7 @@ VEC void fix_some(int r, const int R, const part *t, int s, const int S)
             vf weight = vf_load(p + (size_t)i * TG_ATTN_SCORES + j);
             for (int k = 0; k < S; k++) { /* what is no key may have any scale */
                 vf product = vf_if_less(vf_zero(), weight, vf_mul(weight, scale[k]), vf_zero());
-                most[i][k] = vi_max_unsigned(most[i][k], vf_bits(product));
+                most[i][k] = vi_max_unsigned(most[i][k], vf_bits(vf_abs(product)));
             }
         }
     }

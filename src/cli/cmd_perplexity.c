@@ -245,7 +245,8 @@ static int check_ids(const walk *w, tg_error *err)
 static void warn_of_windows(const walk *w)
 {
     const tg_saved_logits *b = w->base;
-    if (!b || !b->n_ctx || (w->n <= (size_t)b->n_ctx && w->n <= (size_t)w->n_ctx))
+    const size_t n = w->n - w->first;
+    if (!b || !b->n_ctx || (n <= (size_t)b->n_ctx && n <= (size_t)w->n_ctx))
         return; /* or all is one window */
     if (b->n_ctx != w->n_ctx || b->stride != w->stride)
         tg_say_warning("--kl: the saved logits are of windows of %d positions moved by %d, these of %d by %d: "

@@ -2,6 +2,7 @@
  * says where each tensor lies, and the bytes. */
 #include "cli/saved_logits.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -90,8 +91,9 @@ static bool locate(json_t *root, const char *name, const char *dtype, size_t n_d
 static int count_in(json_t *metadata, const char *name)
 {
     const char *text = json_string_value(json_object_get(metadata, name));
-    long n = text ? strtol(text, NULL, 10) : 0;
-    return n > 0 && n <= INT32_MAX ? (int)n : 0;
+    char *end;
+    long n = text && isdigit((unsigned char)*text) ? strtol(text, &end, 10) : 0;
+    return n > 0 && n <= INT32_MAX && !*end ? (int)n : 0;
 }
 
 static int read_header(tg_saved_logits *saved, uint64_t file_bytes, tg_error *err)
@@ -124,6 +126,8 @@ static int read_header(tg_saved_logits *saved, uint64_t file_bytes, tg_error *er
     json_t *metadata = json_object_get(root, "__metadata__");
     saved->n_ctx = count_in(metadata, "context");
     saved->stride = count_in(metadata, "stride");
+    if (saved->stride == 0 || saved->stride > saved->n_ctx)
+        saved->n_ctx = saved->stride = 0;
     json_decref(root);
     if (!ok)
         return malformed(saved, "it should hold ids I32 [n] and logits F32 [rows up to n, n_vocab]", err);

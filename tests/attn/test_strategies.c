@@ -125,6 +125,30 @@ static void modifiers(void **state)
     }
 }
 
+/* Values too small for a scale among ordinary ones, with one sign once they are rotated as Q4 wants it: a scale may
+ * become -0, which must weigh nothing. */
+static void tiny_values(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 40; i++) {
+        rand_state = 70000 + (uint64_t)i;
+        sizes s = {.n_seq = 1, .n_keys = rand_int(20, 400), .n = rand_int(1, 8), .n_head = 3, .n_head_kv = 1,
+                   .head_dim = i % 2 ? 64 : rand_int(1, 128), .type_k = cache_types[i % N_TYPES],
+                   .type_v = i % 4 < 3 ? TG_Q4 : TG_Q8_0};
+        problem p = problem_make(s, 0.3f);
+        for (int pos = rand_int(0, 8); pos < s.n_keys; pos += rand_int(1, 16)) {
+            float *v = p.v + key_at(&p, 0, pos, 0);
+            for (int d = 0; d < s.head_dim; d++)
+                v[d] = pos % 2 ? 1e-6f : -1e-6f;
+            if (s.type_v == TG_Q4)
+                tg_kv_table()->rotate(v, s.head_dim, true);
+        }
+        put_all(&p);
+        check(&p, i);
+        problem_free(&p);
+    }
+}
+
 /* 10,000 keys, and the literature's d = 64, N = 4096. */
 static void long_rows(void **state)
 {
@@ -282,7 +306,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(odd_scores), cmocka_unit_test(random_shapes), cmocka_unit_test(modifiers),
-        cmocka_unit_test(nan_spreads), cmocka_unit_test(long_rows),
+        cmocka_unit_test(nan_spreads), cmocka_unit_test(tiny_values), cmocka_unit_test(long_rows),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -129,6 +129,10 @@ def spoilt(key, field, value):
 write("turned", {"__metadata__": {"made by": "hand"},
                  "logits": dict(header["logits"], data_offsets=[0, len(logits)]),
                  "ids": dict(header["ids"], data_offsets=[len(logits), len(rest)])}, logits + ids)
+# windows that no run of ours has
+for i, windows in enumerate([{"context": "16"}, {"context": "16", "stride": 5}, {"context": "16", "stride": "17"},
+                             {"context": "16abc", "stride": "5"}, {"context": "-16", "stride": "5"}, [], 7, "16"]):
+    write(f"odd-{i}", dict(header, __metadata__=windows), rest)
 write("bad-json", b"{", rest)
 write("bad-key", {"ids": header["ids"]}, rest)
 write("bad-dtype", spoilt("logits", "dtype", "F16"), rest)
@@ -157,6 +161,16 @@ for window in "32 5" "16 6"; do
     err ''
 done
 run perplexity -f "$T/text" -c 16 --stride 5 --kl "$T/saved"
+err ''
+for odd in "$T"/odd-*; do
+    run perplexity -f "$T/text" -c 16 --stride 6 --kl "$odd"
+    status 0
+    err ''
+done
+# one window is one window, whatever its size
+run perplexity -q --save-logits "$T/short" -c 64 --stride 5 "Once upon a time"
+run perplexity --kl "$T/short" -c 32 "Once upon a time"
+status 0
 err ''
 for bad in "$T"/bad-*; do
     run perplexity -f "$T/text" -c 16 --stride 5 --kl "$bad"
