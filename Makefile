@@ -201,8 +201,8 @@ bench-attention: $(BUILD)/tools/attention-bench ## softmax and attention, each a
 bench: tinygpt ## speed on the model that comes along, by one thread and by two
 	@./tinygpt bench -t 1,2
 
-format: ## lay out what differs from the last commit by .clang-format
-	git clang-format --force --quiet
+format: ## lay out what differs from the last commit by .clang-format (Debian's package clang-format)
+	git clang-format --force --quiet --extensions c,h
 
 coverage: ## which branches of the readers does no test take? fails beyond tools/coverage.txt; needs clang and llvm
 	@$(MAKE) --no-print-directory MODE=coverage CC=$(if $(IS_CLANG),$(CC),clang) coverage-run
