@@ -201,7 +201,7 @@ bench-attention: $(BUILD)/tools/attention-bench ## softmax and attention, each a
 bench: tinygpt ## speed on the model that comes along, by one thread and by two
 	@./tinygpt bench -t 1,2
 
-format: ## lay out what differs from the last commit by .clang-format (Debian's package clang-format)
+format: ## lay out by .clang-format what tracked sources have new since the last commit (needs clang-format)
 	git clang-format --force --quiet --extensions c,h
 
 coverage: ## which branches of the readers does no test take? fails beyond tools/coverage.txt; needs clang and llvm
