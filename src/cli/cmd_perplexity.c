@@ -246,7 +246,7 @@ static void warn_of_windows(const walk *w)
 {
     const tg_saved_logits *b = w->base;
     const size_t n = w->n - w->first;
-    if (!b || !b->n_ctx || (n <= (size_t)b->n_ctx && n <= (size_t)w->n_ctx))
+    if (!b || !b->stride || (n <= (size_t)b->n_ctx && n <= (size_t)w->n_ctx))
         return; /* or all is one window */
     if (b->n_ctx != w->n_ctx || b->stride != w->stride)
         tg_say_warning("--kl: the saved logits are of windows of %d positions moved by %d, these of %d by %d: "

@@ -2,7 +2,6 @@
  * says where each tensor lies, and the bytes. */
 #include "cli/saved_logits.h"
 
-#include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -13,6 +12,7 @@
 
 #include "base/open.h"
 #include "cli/given_json.h"
+#include "cli/options.h"
 #include "cli/text.h"
 
 enum { HEADER_MAX = 1 << 20 };
@@ -87,13 +87,12 @@ static bool locate(json_t *root, const char *name, const char *dtype, size_t n_d
     return from >= 0 && to >= from && (uint64_t)to <= data_bytes && (uint64_t)(to - from) == n_bytes;
 }
 
-/* A number of the metadata, which have only strings; 0 where there is none. */
-static int count_in(json_t *metadata, const char *name)
+/* A number from 1 to `most` of the metadata, which have only strings; 0 where there is none. */
+static int count_in(json_t *metadata, const char *name, int most)
 {
     const char *text = json_string_value(json_object_get(metadata, name));
-    char *end;
-    long n = text && isdigit((unsigned char)*text) ? strtol(text, &end, 10) : 0;
-    return n > 0 && n <= INT32_MAX && !*end ? (int)n : 0;
+    int64_t n;
+    return text && tg_number_int(text, 1, most, &n) ? (int)n : 0;
 }
 
 static int read_header(tg_saved_logits *saved, uint64_t file_bytes, tg_error *err)
@@ -124,10 +123,8 @@ static int read_header(tg_saved_logits *saved, uint64_t file_bytes, tg_error *er
     bool ok = locate(root, "ids", "I32", 1, data, &saved->n_ids, &ids_at) &&
               locate(root, "logits", "F32", 2, data, shape, &saved->logits_at) && shape[0] <= saved->n_ids;
     json_t *metadata = json_object_get(root, "__metadata__");
-    saved->n_ctx = count_in(metadata, "context");
-    saved->stride = count_in(metadata, "stride");
-    if (saved->stride == 0 || saved->stride > saved->n_ctx)
-        saved->n_ctx = saved->stride = 0;
+    saved->n_ctx = count_in(metadata, "context", INT32_MAX);
+    saved->stride = count_in(metadata, "stride", saved->n_ctx);
     json_decref(root);
     if (!ok)
         return malformed(saved, "it should hold ids I32 [n] and logits F32 [rows up to n, n_vocab]", err);

@@ -13,7 +13,7 @@ typedef struct tg_saved_logits {
     const char *path;
     uint64_t logits_at; /* offset in the file */
     size_t n_ids, n_rows, n_vocab;
-    int n_ctx, stride; /* of the windows; 0: the file does not say */
+    int n_ctx, stride; /* of the windows; stride is 0 where the file does not say */
     size_t next; /* row */
     int32_t *ids;
     float *row; /* [n_vocab] */
