@@ -15,8 +15,8 @@ enum { TILE_ROWS = TG_ISA_LEVEL == TG_ISA_avx512 ? 6 : 2, TILE_ROWS_MOST = 6 };
 /* ---- integer products ------------------------------------------------------------------------ */
 
 /* R rows of activations, a constant, from row r0 on, against TG_PANELS unpacked panels. */
-VEC_MANY void tile(const enum form form, const int R, const tg_panel_block *panels, const tg_q8 *x, int r0,
-              int n_blocks, const tg_product *p, int first_out, int n_valid)
+VEC_MANY void tile(const enum form form, const int R, const tg_panel_block *panels, const uint8_t *ahead,
+                   size_t step, const tg_q8 *x, int r0, int n_blocks, const tg_product *p, int first_out, int n_valid)
 {
     const int chain = has_halves(form) ? 4 : 8; /* vectors of codes under one scale */
     const int run = vi_dot_run(largest(form)) < chain ? vi_dot_run(largest(form)) : chain;
@@ -25,8 +25,9 @@ VEC_MANY void tile(const enum form form, const int R, const tg_panel_block *pane
         for (int i = 0; i < TG_PANELS; i++)
             acc[r][i] = vf_zero();
     x += (size_t)r0 * (size_t)n_blocks;
-    for (int b = 0; b < n_blocks; b++, x++, panels++) {
+    for (int b = 0; b < n_blocks; b++, x++, panels++, ahead += step) {
         const tg_panel_block *w[TG_PANELS] = {panels, panels + n_blocks};
+        tg_fetch_lines(ahead, step);
         for (int h = 0; h < 8 / chain; h++) {
             vi sum[TILE_ROWS_MOST][TG_PANELS];
             for (int r = 0; r < R; r++)
@@ -57,26 +58,26 @@ VEC_MANY void tile(const enum form form, const int R, const tg_panel_block *pane
 
 /* A function for each number of rows, so that each has the registers to itself. */
 #define TILE(form, R)                                                                                        \
-    static __attribute__((noinline)) void tile_##form##_##R(const tg_panel_block *panels, const tg_q8 *x,    \
-                                                            int r0, int n_blocks, const tg_product *p,       \
-                                                            int first_out, int n_valid)                      \
+    static __attribute__((noinline)) void tile_##form##_##R(const tg_panel_block *panels,                    \
+                                                            const uint8_t *ahead, size_t step,               \
+                                                            const tg_q8 *x, int r0, int n_blocks,            \
+                                                            const tg_product *p, int first_out, int n_valid) \
     {                                                                                                        \
-        tile(form, R, panels, x, r0, n_blocks, p, first_out, n_valid);                                       \
+        tile(form, R, panels, ahead, step, x, r0, n_blocks, p, first_out, n_valid);                          \
     }
 #define PANELS(form)                                                                                         \
     TILE(form, 6) TILE(form, 4) TILE(form, 2) TILE(form, 1)                                                  \
-    static void panels_##form(const tg_panel_block *panels, const tg_q8 *x, int n, int n_blocks,             \
-                              const tg_product *p, int first_out, int n_valid)                               \
+    static void panels_##form(const tg_panel_block *panels, const uint8_t *ahead, size_t step,               \
+                              const tg_q8 *x, int n, int n_blocks, const tg_product *p, int first_out,       \
+                              int n_valid)                                                                   \
     {                                                                                                        \
-        int r = 0;                                                                                           \
-        for (; n - r >= TILE_ROWS; r += TILE_ROWS)                                                           \
-            (TILE_ROWS == 6 ? tile_##form##_6 : tile_##form##_2)(panels, x, r, n_blocks, p, first_out, n_valid); \
-        for (; n - r >= 4; r += 4)                                                                           \
-            tile_##form##_4(panels, x, r, n_blocks, p, first_out, n_valid);                                  \
-        for (; n - r >= 2; r += 2)                                                                           \
-            tile_##form##_2(panels, x, r, n_blocks, p, first_out, n_valid);                                  \
-        for (; n - r >= 1; r += 1)                                                                           \
-            tile_##form##_1(panels, x, r, n_blocks, p, first_out, n_valid);                                  \
+        for (int r = 0, rows; r < n; r += rows, step = 0) {                                                  \
+            rows = n - r >= TILE_ROWS ? TILE_ROWS : n - r >= 4 ? 4 : n - r >= 2 ? 2 : 1;                     \
+            (rows == 6   ? tile_##form##_6                                                                   \
+             : rows == 4 ? tile_##form##_4                                                                   \
+             : rows == 2 ? tile_##form##_2                                                                   \
+                         : tile_##form##_1)(panels, ahead, step, x, r, n_blocks, p, first_out, n_valid);     \
+        }                                                                                                    \
     }
 PANELS(LESS8)
 PANELS(LESS16)

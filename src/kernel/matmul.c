@@ -17,6 +17,7 @@ TG_ISA_DECLARE(tg_decoders, tg_decoders);
 
 enum {
     BLAS_ROWS_MIN = 64, /* fewer rows never go to BLAS */
+    FEW_ROWS = 4,       /* of float weights: memory is what takes the time */
     BLAS_ROWS = 256,    /* rows and outputs of one call: parts cut by us, at fixed sizes */
     BLAS_OUT = 128,
 };
@@ -29,6 +30,13 @@ static const tg_matmul_kernels *kernels(void)
 static const tg_fused_kernels *fused_kernels(const tg_matrix *m)
 {
     return m->interleaved ? TG_ISA_PICK(tg_interleaved_kernels) : TG_ISA_PICK(tg_fused_kernels);
+}
+
+/* So few rows that weights are taken as they come from memory. */
+static bool is_few(const tg_matrix *m, int n_rows)
+{
+    const int most = fused_kernels(m)->rows[m->type->type];
+    return n_rows <= (most ? most : FEW_ROWS);
 }
 
 bool tg_matmul_wants_q8(const tg_matrix *w, tg_matmul_mode mode)
@@ -76,11 +84,12 @@ static enum way way_of(const tg_rows *x, const tg_product *p, tg_matmul_mode mod
     return mode.blas && x->n >= BLAS_ROWS_MIN ? BLAS : FLOAT;
 }
 
-/* A product in parts of `out` outputs, each by `rows` rows. */
+/* A product in parts of `out` outputs by `rows` rows: all outputs of the first rows, then of the next, so that the
+ * rows stay in the cache. */
 typedef struct cut {
     enum way way;
     int out, rows;
-    size_t row_parts, first, end; /* its parts among those of the job */
+    size_t out_parts, first, end; /* its parts among those of the job */
 } cut;
 
 typedef struct plan {
@@ -100,9 +109,18 @@ static int lower(int a, int b)
     return a < b ? a : b;
 }
 
+/* As many as stay in the second-level cache as 8-bit blocks; cut evenly, in whole tiles. */
+static int rows_together(const tg_rows *x)
+{
+    enum { CACHE = 256 * 1024, LEAST = 48, WHOLE = 12 };
+    const int fit = CACHE / (int)(divide_up(x->n_in, 32) * sizeof *x->q);
+    const int n_parts = (int)divide_up(x->n, fit > LEAST ? fit : LEAST);
+    return (int)divide_up(x->n, n_parts * WHOLE) * WHOLE;
+}
+
 static void make_plan(plan *pl, const tg_worker *w, const tg_matmul_job *job, tg_matmul_mode mode)
 {
-    const int n = job->x.n, few = n <= TG_FUSED_ROWS;
+    const int n = job->x.n;
     bool blas = job->then != NULL; /* of parts across products all must be */
     *pl = (plan){.job = job};
     for (int i = 0; i < job->n_products; i++) {
@@ -113,11 +131,12 @@ static void make_plan(plan *pl, const tg_worker *w, const tg_matmul_job *job, tg
         cut *c = &pl->cut[i];
         if (job->then && c->way == BLAS && !blas)
             c->way = FLOAT;
-        c->out = c->way == BLAS ? BLAS_OUT : few && !job->then ? TG_PANEL : TG_PANELS * TG_PANEL;
-        c->rows = c->way == BLAS ? BLAS_ROWS : n;
-        c->row_parts = divide_up(n, c->rows);
+        const bool panel = is_few(job->product[i].w, n) && !job->then;
+        c->out = c->way == BLAS ? BLAS_OUT : panel ? TG_PANEL : TG_PANELS * TG_PANEL;
+        c->rows = c->way == BLAS ? BLAS_ROWS : rows_together(&job->x);
+        c->out_parts = divide_up(job->product[i].w->n_out, c->out);
         c->first = job->then ? 0 : pl->n_parts;
-        c->end = c->first + divide_up(job->product[i].w->n_out, c->out) * c->row_parts;
+        c->end = c->first + c->out_parts * divide_up(n, c->rows);
         pl->n_parts = c->end;
     }
     tg_share(w, pl->n_parts, &pl->share_first, &pl->share_end);
@@ -140,8 +159,10 @@ static size_t ahead_interleaved(const tg_dtype *t)
     return t->block == 256 ? AHEAD_OF_256 : AHEAD;
 }
 
-static size_t ahead_for(const tg_matrix *m)
+static size_t ahead_for(const tg_matrix *m, int n_rows)
 {
+    if (m->type->block > 1 && !is_few(m, n_rows))
+        return TG_PANELS * TG_PANEL * m->row_bytes;
     if (m->interleaved)
         return ahead_interleaved(m->type);
     size_t panel = TG_PANEL * m->row_bytes + AHEAD_OF_PANEL;
@@ -154,17 +175,29 @@ typedef struct stream {
     size_t ahead;
 } stream;
 
-static int row_of_part(const plan *pl, int product, size_t part)
+static int first_out(const cut *c, size_t part)
 {
-    const cut *c = &pl->cut[product];
-    int row = (int)((part - c->first) / c->row_parts) * c->out;
-    return lower(row, pl->job->product[product].w->n_out);
+    return (int)((part - c->first) % c->out_parts) * c->out;
+}
+
+/* The end of those parts that follow `part` over the same rows. */
+static size_t rows_end(const cut *c, size_t part)
+{
+    return part + c->out_parts - (part - c->first) % c->out_parts;
 }
 
 static const uint8_t *weights_at(const plan *pl, int product, size_t part)
 {
     const tg_matrix *m = pl->job->product[product].w;
-    return m->data + (size_t)row_of_part(pl, product, part) * m->row_bytes;
+    return m->data + (size_t)first_out(&pl->cut[product], part) * m->row_bytes;
+}
+
+/* Behind the weights of a part. */
+static const uint8_t *weights_end(const plan *pl, int product, size_t part)
+{
+    const tg_matrix *m = pl->job->product[product].w;
+    const cut *c = &pl->cut[product];
+    return m->data + (size_t)lower(first_out(c, part) + c->out, m->n_out) * m->row_bytes;
 }
 
 static int product_of(const plan *pl, size_t part)
@@ -187,7 +220,7 @@ static const uint8_t *share_start(const plan *pl)
 static stream stream_of(const plan *pl, int product, size_t i, size_t end)
 {
     const tg_matmul_job *job = pl->job;
-    stream s = {weights_at(pl, product, end), pl->behind, ahead_for(job->product[product].w)};
+    stream s = {weights_end(pl, product, end - 1), pl->behind, ahead_for(job->product[product].w, job->x.n)};
     if (job->then && product + 1 < job->n_products)
         s.behind = weights_at(pl, product + 1, i);
     else if (end < pl->share_end)
@@ -209,9 +242,9 @@ static void fetch_while_waiting(const tg_worker *w, const plan *next, size_t fet
     const uint8_t *at = NULL, *end = NULL;
     if (next->share_first < next->share_end) {
         const int product = product_of(next, next->share_first);
-        const size_t cut_end = next->cut[product].end, last = next->share_end < cut_end ? next->share_end : cut_end;
+        const size_t rows = rows_end(&next->cut[product], next->share_first);
         at = share_start(next);
-        end = weights_at(next, product, last);
+        end = weights_end(next, product, (next->share_end < rows ? next->share_end : rows) - 1);
         if (end - at > TG_FETCH_MOST)
             end = at + TG_FETCH_MOST;
         at += fetched;
@@ -221,13 +254,13 @@ static void fetch_while_waiting(const tg_worker *w, const plan *next, size_t fet
 
 /* ---- parts of a product ----------------------------------------------------------------------- */
 
-/* Rows row .. row + n_rows - 1 of the batch, outputs first .. first + n_out - 1. */
+/* Outputs first .. first + n_out - 1 of some rows, which are row 0 and on of x and of p. */
 typedef struct part {
     const tg_worker *w;
-    const tg_rows *x;
-    const tg_product *p;
+    tg_rows x;
+    tg_product p;
     stream stream;
-    int row, n_rows, first, n_out;
+    int first, n_out;
 } part;
 
 /* n of the 16 rows of a panel exist: the others become zeros in a copy, unless they are there. */
@@ -240,27 +273,30 @@ static const uint8_t *whole_panel(const tg_matrix *m, const uint8_t *rows, int n
     return bytes ? memcpy(copy, rows, bytes) : copy;
 }
 
-/* All rows of activations; n_out is a multiple of the panels, or the matrix ends there. */
+/* n_out is a multiple of the panels, or the matrix ends there. */
 static void q8_part(const part *t)
 {
-    const tg_matrix *m = t->p->w;
+    const tg_matrix *m = t->p.w;
     const tg_fused_kernels *k = fused_kernels(m);
     const tg_type type = m->type->type;
-    const bool few = t->x->n <= TG_FUSED_ROWS;
+    const bool few = is_few(m, t->x.n);
+    const size_t pair = TG_PANELS * TG_PANEL * m->row_bytes;
     int n_blocks = m->n_in / 32, end = t->first + t->n_out;
     tg_panel_block *panels = t->w->scratch;
     uint8_t *copy = (uint8_t *)(panels + (size_t)TG_PANELS * (size_t)n_blocks);
     for (int o = t->first, i = 0; o < end || i > 0; o += TG_PANEL) {
-        const uint8_t *at = m->data + (size_t)o * m->row_bytes, *ahead = ahead_of(&t->stream, at);
+        const uint8_t *at = m->data + (size_t)o * m->row_bytes;
         const uint8_t *rows = whole_panel(m, at, end - o, copy);
         if (few) {
-            k->fused[type](rows, m->row_bytes, ahead, t->x->q, t->x->n, n_blocks, t->p, o, end - o);
+            k->fused[type](rows, m->row_bytes, ahead_of(&t->stream, at), t->x.q, t->x.n, n_blocks, &t->p, o, end - o);
             continue;
         }
-        k->unpack[type](rows, m->row_bytes, ahead, n_blocks, panels + (size_t)i * (size_t)n_blocks);
+        k->unpack[type](rows, m->row_bytes, n_blocks, panels + (size_t)i * (size_t)n_blocks);
         if (++i == TG_PANELS) {
             int first = o - (TG_PANELS - 1) * TG_PANEL;
-            kernels()->panels[type](panels, t->x->q, t->x->n, n_blocks, t->p, first, end - first);
+            const uint8_t *ahead = ahead_of(&t->stream, m->data + (size_t)first * m->row_bytes);
+            kernels()->panels[type](panels, ahead, pair / (size_t)n_blocks, t->x.q, t->x.n, n_blocks, &t->p, first,
+                                    end - first);
             i = 0;
         }
     }
@@ -270,7 +306,7 @@ static void q8_part(const part *t)
 static void float_part(const part *t)
 {
     const tg_matmul_kernels *k = kernels();
-    const tg_matrix *m = t->p->w;
+    const tg_matrix *m = t->p.w;
     const size_t step = m->type->block == 1 ? 4 * 16 * (size_t)m->type->block_bytes : 0;
     int end = t->first + t->n_out;
     for (int o = t->first; o < end; o += 4) {
@@ -286,16 +322,16 @@ static void float_part(const part *t)
                 rows[i] = dst;
             }
         }
-        k->dot(rows, n, ahead, step, t->x->f, t->x->n, m->n_in, t->p, o);
+        k->dot(rows, n, ahead, step, t->x.f, t->x.n, m->n_in, &t->p, o);
     }
 }
 
 /* n outputs from `first` on, BLAS_OUT at most, by BLAS_ROWS rows at most. */
 static void blas_outputs(const part *t, int first, int n)
 {
-    const tg_matrix *m = t->p->w;
+    const tg_matrix *m = t->p.w;
     size_t n_in = (size_t)m->n_in;
-    float *decoded = t->w->scratch, *out = t->p->out + (size_t)t->row * t->p->out_stride + first;
+    float *decoded = t->w->scratch, *out = t->p.out + first;
     const float *weights = decoded;
     const uint8_t *src = m->data + (size_t)first * m->row_bytes;
     if (m->type->type == TG_F32 && (uintptr_t)src % sizeof(float) == 0)
@@ -303,9 +339,8 @@ static void blas_outputs(const part *t, int first, int n)
     else
         for (int i = 0; i < n; i++)
             tg_matrix_row(m, first + i, decoded + (size_t)i * n_in);
-    tg_blas_gemm(t->n_rows, n, m->n_in, t->x->f + (size_t)t->row * n_in, n_in, weights, n_in, t->p->add, out,
-                 t->p->out_stride);
-    for (int r = 0; m->bias && r < t->n_rows; r++, out += t->p->out_stride)
+    tg_blas_gemm(t->x.n, n, m->n_in, t->x.f, n_in, weights, n_in, t->p.add, out, t->p.out_stride);
+    for (int r = 0; m->bias && r < t->x.n; r++, out += t->p.out_stride)
         tg_vector()->add(1.0f, m->bias + first, n, out);
 }
 
@@ -317,15 +352,25 @@ static void blas_part(const part *t)
 
 /* ---- all parts of a job --------------------------------------------------------------------------- */
 
+/* The first row of those that part i takes. */
+static int row_of(const cut *c, size_t i)
+{
+    return (int)((i - c->first) / c->out_parts) * c->rows;
+}
+
 /* The parts i .. end - 1 of a product, neighbours over the same rows. */
 static part part_of(const tg_worker *w, const plan *pl, int product, size_t i, size_t end)
 {
     const cut *c = &pl->cut[product];
-    const tg_matmul_job *job = pl->job;
-    int row = (int)((i - c->first) % c->row_parts) * c->rows, first = row_of_part(pl, product, i);
-    const stream s = stream_of(pl, product, i, end);
-    return (part){w, &job->x, &job->product[product], s, row, lower(c->rows, job->x.n - row), first,
-                  row_of_part(pl, product, end) - first};
+    const tg_rows *x = &pl->job->x;
+    part t = {w, *x, pl->job->product[product], stream_of(pl, product, i, end), first_out(c, i), 0};
+    const int row = row_of(c, i);
+    t.n_out = lower(first_out(c, end - 1) + c->out, t.p.w->n_out) - t.first;
+    t.x.n = lower(c->rows, x->n - row);
+    t.x.f = x->f ? x->f + (size_t)row * (size_t)x->n_in : NULL;
+    t.x.q = x->q ? x->q + (size_t)row * (size_t)(x->n_in / 32) : NULL;
+    t.p.out += (size_t)row * t.p.out_stride;
+    return t;
 }
 
 static void run_part(const part *t, enum way way)
@@ -342,14 +387,13 @@ static void run_part(const part *t, enum way way)
  * two by turns. Returns the part behind. */
 static size_t run_across(const tg_worker *w, const plan *pl, size_t i, size_t end)
 {
-    const bool few = pl->job->x.n <= TG_FUSED_ROWS;
     part t;
-    end = few ? end : i + 1;
+    end = is_few(pl->job->product[0].w, pl->job->x.n) ? end : i + 1;
     for (int k = 0; k < pl->job->n_products; k++) {
-        t = part_of(w, pl, k, i, few ? end : i + pl->cut[k].row_parts);
+        t = part_of(w, pl, k, i, end);
         run_part(&t, pl->cut[k].way);
     }
-    pl->job->then(pl->job->arg, t.row, t.n_rows, t.first, t.n_out);
+    pl->job->then(pl->job->arg, row_of(&pl->cut[0], i), t.x.n, t.first, t.n_out);
     return end;
 }
 
@@ -357,12 +401,11 @@ static size_t run_across(const tg_worker *w, const plan *pl, size_t i, size_t en
 static size_t run_within(const tg_worker *w, const plan *pl, size_t i, size_t end)
 {
     int k = product_of(pl, i);
-    const cut *c = &pl->cut[k];
-    bool whole_rows = c->row_parts == 1;
-    end = end < c->end ? end : c->end;
-    part t = part_of(w, pl, k, i, whole_rows ? end : i + c->row_parts);
-    run_part(&t, c->way);
-    return whole_rows ? end : i + 1;
+    const size_t rows = rows_end(&pl->cut[k], i);
+    end = end < rows ? end : rows;
+    const part t = part_of(w, pl, k, i, end);
+    run_part(&t, pl->cut[k].way);
+    return end;
 }
 
 /* How many parts a thread has fetched ahead where the weights are what takes the time. */
@@ -371,7 +414,7 @@ static size_t parts_ahead(const plan *pl)
     const tg_matrix *m = pl->job->product[0].w;
     const size_t n = pl->job->then ? (size_t)pl->job->n_products : 1;
     const size_t bytes = (size_t)pl->cut[0].out * m->row_bytes * n;
-    return pl->job->x.n <= TG_FUSED_ROWS ? (ahead_for(m) + bytes - 1) / bytes : 0;
+    return is_few(m, pl->job->x.n) ? (ahead_for(m, pl->job->x.n) + bytes - 1) / bytes : 0;
 }
 
 void tg_matmul(const tg_worker *w, const tg_matmul_job *job, tg_matmul_mode mode, const tg_matmul_job *next)
@@ -386,7 +429,7 @@ void tg_matmul(const tg_worker *w, const tg_matmul_job *job, tg_matmul_mode mode
     while (tg_take_run(w, mine.n_parts, leave, &i, &end))
         while (i < end)
             i = job->then ? run_across(w, &mine, i, end) : run_within(w, &mine, i, end);
-    fetch_while_waiting(w, &after, ahead_for(job->product[job->n_products - 1].w));
+    fetch_while_waiting(w, &after, ahead_for(job->product[job->n_products - 1].w, job->x.n));
 }
 
 void tg_matmul_fetch(const tg_worker *w, const tg_matmul_job *next, tg_matmul_mode mode)

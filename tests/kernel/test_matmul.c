@@ -186,13 +186,15 @@ static void same_bits(void **state)
             assert_memory_equal(a, b, sizeof a);
             assert_memory_equal(a, c, sizeof a);
         }
-        memset(b, 0, sizeof b);
-        for (int r = 0; r < N; r++) {
-            tg_rows row = {x.f + r * N_IN, x.q + r * (N_IN / 32), 1, N_IN};
-            tg_product p = {&m, b + r * N_OUT, N_OUT, false};
-            run(&row, &p, 1, mode, 2);
+        for (int together = 1; together < N; together += 12) {
+            memset(b, 0, sizeof b);
+            for (int r = 0; r < N; r += together) {
+                tg_rows rows = {x.f + r * N_IN, x.q + r * (N_IN / 32), N - r < together ? N - r : together, N_IN};
+                tg_product p = {&m, b + r * N_OUT, N_OUT, false};
+                run(&rows, &p, 1, mode, 2);
+            }
+            assert_memory_equal(a, b, sizeof a);
         }
-        assert_memory_equal(a, b, sizeof a);
         free_rows(&x);
         free(w);
     }
@@ -206,7 +208,7 @@ static void interleaved_keeps_the_bits(void **state)
         rand_state = 1 + (uint64_t)i;
         const tg_dtype *t = &tg_dtypes[i % TG_TYPE_COUNT];
         const int n_in = t->block == 1 ? rand_int(1, 200) : t->block * rand_int(1, t->block == 32 ? 70 : 9);
-        const int n_out = rand_int(1, 70), n = i % 3 == 2 ? rand_int(5, 70) : rand_int(1, 4);
+        const int n_out = rand_int(1, 70), n = i % 3 == 2 ? rand_int(5, i % 2 ? 70 : 17) : rand_int(1, 4);
         uint8_t *w = random_weights(t, n_out, n_in);
         tg_matrix m = {.data = w, .type = t, .n_out = n_out, .n_in = n_in,
                        .row_bytes = tg_dtype_row_bytes(t, (size_t)n_in)};
@@ -273,19 +275,20 @@ static void together(void **state)
 {
     (void)state;
     static const int types[][2] = {{TG_Q4_1, TG_Q8_0}, {TG_Q4_0, TG_F32}, {TG_F16, TG_F32}};
-    static const int rows[] = {1, 3, 4, 5, 33, 64, TOGETHER_ROWS_MAX};
-    enum { N_IN = 96 };
+    enum { N_SIZES = 9, N_IN_MOST = 1024 };
+    static const int rows[N_SIZES] = {1, 3, 4, 5, 16, 17, 33, 64, TOGETHER_ROWS_MAX};
     size_t n_bytes = (size_t)TOGETHER_ROWS_MAX * TOGETHER_OUT * sizeof(float);
-    for (int i = 0; i < 3 * 7 * 2; i++) {
+    for (int i = 0; i < 3 * N_SIZES * 2; i++) {
         rand_state = 1 + (uint64_t)i;
-        int n = rows[i / 3 % 7], n_threads = i / 21 ? 3 : 1;
+        int n = rows[i / 3 % N_SIZES], n_threads = i / (3 * N_SIZES) ? 3 : 1;
+        const int n_in = n == TOGETHER_ROWS_MAX ? N_IN_MOST : 96; /* so much that rows are cut */
         tg_matrix m[2];
         for (int k = 0; k < 2; k++) {
             const tg_dtype *t = &tg_dtypes[types[i % 3][k]];
-            m[k] = (tg_matrix){.data = random_weights(t, TOGETHER_OUT, N_IN), .type = t, .n_out = TOGETHER_OUT,
-                               .n_in = N_IN, .row_bytes = tg_dtype_row_bytes(t, N_IN)};
+            m[k] = (tg_matrix){.data = random_weights(t, TOGETHER_OUT, n_in), .type = t, .n_out = TOGETHER_OUT,
+                               .n_in = n_in, .row_bytes = tg_dtype_row_bytes(t, (size_t)n_in)};
         }
-        tg_rows x = random_rows(n, N_IN);
+        tg_rows x = random_rows(n, n_in);
         float *alone[2] = {malloc(n_bytes), malloc(n_bytes)};
         outputs o = {.out = {malloc(n_bytes), malloc(n_bytes)}, .sum = calloc(1, n_bytes)};
         tg_matmul_job both = {.x = x, .n_products = 2, .then = add_up, .arg = &o}, last = {.x = x, .n_products = 1};
@@ -295,7 +298,7 @@ static void together(void **state)
         }
         last.product[0] = both.product[0];
         tg_team *team;
-        assert_int_equal(tg_team_create(&team, n_threads, tg_matmul_scratch_bytes(N_IN), NULL), TG_OK);
+        assert_int_equal(tg_team_create(&team, n_threads, tg_matmul_scratch_bytes(n_in), NULL), TG_OK);
         tg_team_run(team, run_pair, &(pair){&both, i % 2 ? &last : &both});
         tg_team_free(team);
         assert_int_equal(atomic_load(&o.calls), n * TOGETHER_OUT);
