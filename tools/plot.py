@@ -80,7 +80,7 @@ def main():
     figure, (softmax, split) = plt.subplots(1, 2, figsize=(9, 4))
     draw(softmax, lines(rows, "softmax", "ns_per_unit"), "softmax of a row", "ns an element")
     softmax.set_xlabel("elements", fontsize=9)
-    draw(split, lines(rows, "split", "ns_per_unit"), "decode: one query, one KV head, float16", "ns a key")
+    draw(split, lines(rows, "split", "ns_per_unit", variant="F16"), "decode: one query, one KV head, float16", "ns a key")
     split.set_xlabel("keys", fontsize=9)
     save(figure, folder / "softmax.svg")
 

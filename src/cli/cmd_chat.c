@@ -248,12 +248,20 @@ static int do_save(chat *c, const char *rest, tg_error *err)
     if (!*rest)
         return tg_cli_fail(err, TG_E_USAGE, "/save needs the name of a file");
     int status = tg_engine_check_output(rest, c->model, c->opt, err);
-    return status ? status : save(c, rest, err);
+    status = status ? status : save(c, rest, err);
+    if (!status)
+        tg_say_note("saved: %zu tokens", c->n_ids);
+    return status;
 }
 
 static int do_load(chat *c, const char *rest, tg_error *err)
 {
-    return *rest ? load(c, rest, err) : tg_cli_fail(err, TG_E_USAGE, "/load needs the name of a file");
+    if (!*rest)
+        return tg_cli_fail(err, TG_E_USAGE, "/load needs the name of a file");
+    int status = load(c, rest, err);
+    if (!status)
+        tg_say_note("loaded: %zu tokens", c->n_ids);
+    return status;
 }
 
 static int do_stats(chat *c, const char *rest, tg_error *err)

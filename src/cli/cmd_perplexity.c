@@ -14,6 +14,7 @@
 #include "cli/prompt.h"
 #include "cli/saved_logits.h"
 #include "cli/signals.h"
+#include "cli/text.h"
 
 typedef struct walk {
     const tg_options *opt;
@@ -267,8 +268,15 @@ static int set_up(walk *w, tg_error *err)
     if (w->stride > w->n_ctx)
         return tg_cli_fail(err, TG_E_USAGE, "--stride: a window of %d positions cannot move by %d", w->n_ctx,
                            w->stride);
-    if (w->n <= w->first)
-        return tg_cli_fail(err, TG_E_USAGE, "the text has %zu tokens: there is none to predict", w->n);
+    if (w->n <= w->first) {
+        const tg_options *o = w->opt;
+        tg_text_quoted q;
+        const char *source = o->operand || o->prompt                ? "the argument"
+                             : o->file && strcmp(o->file, "-") != 0 ? tg_text_quote_name(&q, o->file)
+                                                                    : "stdin";
+        return tg_cli_fail(err, TG_E_USAGE, "%s: found a text of %zu bytes, in which there is no token to predict",
+                           source, w->n_bytes);
+    }
     warn_of_windows(w);
     size_t skipped = 0;
     if (w->first)

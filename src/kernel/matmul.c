@@ -273,32 +273,37 @@ static const uint8_t *whole_panel(const tg_matrix *m, const uint8_t *rows, int n
     return bytes ? memcpy(copy, rows, bytes) : copy;
 }
 
-/* n_out is a multiple of the panels, or the matrix ends there. */
-static void q8_part(const part *t)
+/* Few rows meet the blocks of a panel as they are taken from memory. */
+static void few_part(const part *t)
 {
     const tg_matrix *m = t->p.w;
-    const tg_fused_kernels *k = fused_kernels(m);
+    const int n_blocks = m->n_in / 32, end = t->first + t->n_out;
+    for (int o = t->first; o < end; o += TG_PANEL) {
+        const uint8_t *at = m->data + (size_t)o * m->row_bytes;
+        const uint8_t *rows = whole_panel(m, at, end - o, t->w->scratch);
+        fused_kernels(m)->fused[m->type->type](rows, m->row_bytes, ahead_of(&t->stream, at), t->x.q, t->x.n, n_blocks,
+                                               &t->p, o, end - o);
+    }
+}
+
+/* Many meet unpacked panels, while the next ones are fetched. n_out is a multiple of these, or the matrix ends there. */
+static void many_part(const part *t)
+{
+    enum { STEP = TG_PANELS * TG_PANEL };
+    const tg_matrix *m = t->p.w;
     const tg_type type = m->type->type;
-    const bool few = is_few(m, t->x.n);
-    const size_t pair = TG_PANELS * TG_PANEL * m->row_bytes;
-    int n_blocks = m->n_in / 32, end = t->first + t->n_out;
+    const int n_blocks = m->n_in / 32, end = t->first + t->n_out;
     tg_panel_block *panels = t->w->scratch;
     uint8_t *copy = (uint8_t *)(panels + (size_t)TG_PANELS * (size_t)n_blocks);
-    for (int o = t->first, i = 0; o < end || i > 0; o += TG_PANEL) {
+    for (int o = t->first; o < end; o += STEP) {
         const uint8_t *at = m->data + (size_t)o * m->row_bytes;
-        const uint8_t *rows = whole_panel(m, at, end - o, copy);
-        if (few) {
-            k->fused[type](rows, m->row_bytes, ahead_of(&t->stream, at), t->x.q, t->x.n, n_blocks, &t->p, o, end - o);
-            continue;
+        for (int i = 0; i < TG_PANELS; i++) {
+            const uint8_t *panel = at + (size_t)(i * TG_PANEL) * m->row_bytes;
+            fused_kernels(m)->unpack[type](whole_panel(m, panel, end - o - i * TG_PANEL, copy), m->row_bytes, n_blocks,
+                                           panels + (size_t)(i * n_blocks));
         }
-        k->unpack[type](rows, m->row_bytes, n_blocks, panels + (size_t)i * (size_t)n_blocks);
-        if (++i == TG_PANELS) {
-            int first = o - (TG_PANELS - 1) * TG_PANEL;
-            const uint8_t *ahead = ahead_of(&t->stream, m->data + (size_t)first * m->row_bytes);
-            kernels()->panels[type](panels, ahead, pair / (size_t)n_blocks, t->x.q, t->x.n, n_blocks, &t->p, first,
-                                    end - first);
-            i = 0;
-        }
+        kernels()->panels[type](panels, ahead_of(&t->stream, at), STEP * m->row_bytes / (size_t)n_blocks, t->x.q, t->x.n,
+                                n_blocks, &t->p, o, end - o);
     }
 }
 
@@ -375,8 +380,10 @@ static part part_of(const tg_worker *w, const plan *pl, int product, size_t i, s
 
 static void run_part(const part *t, enum way way)
 {
-    if (way == Q8)
-        q8_part(t);
+    if (way == Q8 && is_few(t->p.w, t->x.n))
+        few_part(t);
+    else if (way == Q8)
+        many_part(t);
     else if (way == FLOAT)
         float_part(t);
     else

@@ -181,6 +181,8 @@ talk -m "$T/plain.gguf" -n 8 --stats <<END
 END
 status 0
 out_has "plain.gguf: is read from, and cannot be written to"
+out_has "saved: $((n + 8)) tokens"
+out_has "loaded: $((n + 8)) tokens"
 out_has "$((n + 7)) of them in the cache before"
 out_has "none: cannot be opened"
 out_has "/save needs the name of a file"

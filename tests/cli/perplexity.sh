@@ -216,7 +216,10 @@ err_has 'a window of 16 positions cannot move by 17'
 : >"$T/empty"
 run perplexity -f "$T/empty"
 status 2
-err_has 'there is none to predict'
+err_has "$T/empty: found a text of 0 bytes, in which there is no token to predict"
+run perplexity </dev/null
+status 2
+err_has 'stdin: found a text of 0 bytes'
 run perplexity -f "$T/text" --save-logits "$T/no/where"
 status 9
 finish
