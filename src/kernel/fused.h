@@ -2,7 +2,8 @@
  *
  * The body of body_fused.c and body_fused_interleaved.c, which define TABLE, their table's name, STRIDE, the bytes
  * from a row to the next where the caller says row_bytes, and NEARER (tg_fetch_twice). A function is made for each type
- * and number of rows, so that each has the registers to itself. */
+ * and number of rows up to four, so that each has the registers to itself. With more, the products of a block take
+ * longer than to take it from memory, and the processor does both at once. */
 #include "kernel/take.h"
 
 /* n times 32 columns, a constant: 1 or as many as whole_of says. */
@@ -118,9 +119,9 @@ VEC_MANY void fused(const int type, const int R, rows at, const uint8_t *ahead, 
     }
 EACH_TYPE(TYPE)
 
-/* By measurement: registers hold what 16 rows have in common. Where AVX2 has to take codes of 8 bits apart, it does so
- * for two rows at once when they are unpacked. */
-#define ROWS_ROW(type, name, columns, group, form)   [TG_##type] = (TG_ISA_LEVEL == TG_ISA_avx512 ? 16 : form == LESS128 ? 4 : 8),
+/* By measurement. AVX2 has too few registers for the codes of a block, and must take those of 8 bits apart for each row:
+ * unpacked, they serve two rows and two panels at once. */
+#define ROWS_ROW(type, name, columns, group, form)   [TG_##type] = (TG_ISA_LEVEL == TG_ISA_avx512 ? 64 : form == LESS128 ? 4 : 8),
 #define FUSED_ROW(type, name, columns, group, form)  [TG_##type] = fused_##type,
 #define UNPACK_ROW(type, name, columns, group, form) [TG_##type] = unpack_##type,
 

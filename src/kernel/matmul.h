@@ -93,7 +93,7 @@ size_t tg_matmul_scratch_bytes(int n_in_max);
 enum {
     TG_PANEL = 16,     /* weight rows that are worked on together, one in each lane */
     TG_PANELS = 2,     /* panels that meet many rows of activations together */
-    TG_FUSED_ROWS = 16, /* the largest number of tg_fused_kernels.rows */
+    TG_FUSED_ROWS = 64, /* the largest number of tg_fused_kernels.rows */
     TG_FETCH_NEARER = 5120, /* for tg_fetch_twice, where `ahead` is farther */
 };
 

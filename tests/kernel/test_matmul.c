@@ -171,13 +171,13 @@ static void same_bits(void **state)
     for (int type = 0; type < TG_TYPE_COUNT; type++) {
         rand_state = 77;
         const tg_dtype *t = &tg_dtypes[type];
-        enum { N_IN = 768, N_OUT = 37, N = 33 };
+        enum { N_IN = 768, N_OUT = 37, N = 81 };
         uint8_t *w = random_weights(t, N_OUT, N_IN);
         tg_matrix m = {.data = w, .type = t, .n_out = N_OUT, .n_in = N_IN,
                        .row_bytes = tg_dtype_row_bytes(t, N_IN)};
         tg_rows x = random_rows(N, N_IN);
         static float a[N * N_OUT], b[N * N_OUT], c[N * N_OUT];
-        tg_matmul_mode mode = {.blas = true}; /* too few rows for BLAS */
+        tg_matmul_mode mode = {.blas = false};
         tg_product one = {&m, a, N_OUT, false};
         run(&x, &one, 1, mode, 1);
         for (int threads = 1; threads <= 5; threads++) {
@@ -208,7 +208,7 @@ static void interleaved_keeps_the_bits(void **state)
         rand_state = 1 + (uint64_t)i;
         const tg_dtype *t = &tg_dtypes[i % TG_TYPE_COUNT];
         const int n_in = t->block == 1 ? rand_int(1, 200) : t->block * rand_int(1, t->block == 32 ? 70 : 9);
-        const int n_out = rand_int(1, 70), n = i % 3 == 2 ? rand_int(5, i % 2 ? 70 : 17) : rand_int(1, 4);
+        const int n_out = rand_int(1, 70), n = i % 3 == 2 ? rand_int(5, i % 2 ? 90 : 17) : rand_int(1, 4);
         uint8_t *w = random_weights(t, n_out, n_in);
         tg_matrix m = {.data = w, .type = t, .n_out = n_out, .n_in = n_in,
                        .row_bytes = tg_dtype_row_bytes(t, (size_t)n_in)};
@@ -453,7 +453,7 @@ static void nothing_is_read_outside(void **state)
 /* A line of bits for each type and mode, over 1 to 12 rows of activations and more. */
 static void print_bits(void)
 {
-    enum { N_IN = 1280, N_OUT = 37, N = 33 };
+    enum { N_IN = 1280, N_OUT = 37, N = 81 };
     static float out[N * N_OUT];
     for (int type = 0; type < TG_TYPE_COUNT; type++) {
         rand_state = 1 + (uint64_t)type;
