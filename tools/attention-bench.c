@@ -591,8 +591,9 @@ static void report_split(timed *t)
         report("split", type, t);
         return;
     }
-    const figure f = {"split", t->name, type, p->n_keys, tg_team_size(t->team), t->seconds,
-                      p->n_keys, cache_bytes(p), 0, t->bytes, NAN, 0};
+    const figure f = {"split",    t->name,   type,           p->n_keys, tg_team_size(t->team),
+                      t->seconds, p->n_keys, cache_bytes(p), 0,         t->bytes,
+                      NAN,        0};
     put_figure(&f);
 }
 
@@ -649,8 +650,9 @@ static void section_split(void)
     }
     snprintf(add_claim("attention's time per key constant in context length",
                        "flat within 10 % from 262,144 to 2 M keys", most <= 1.1 * least, "memory")
-                 ->measured, 160, "%.2f ns a key at 262,144; %.2f to %.2f times that behind it",
-             t[0].seconds / size[0] * 1e9, least, most);
+                 ->measured,
+             160, "%.2f ns a key at 262,144; %.2f to %.2f times that behind it", t[0].seconds / size[0] * 1e9, least,
+             most);
     for (int i = 0; i < N; i++)
         problem_free(&p[i]);
 }

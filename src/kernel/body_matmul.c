@@ -15,8 +15,8 @@ enum { TILE_ROWS = TG_ISA_LEVEL == TG_ISA_avx512 ? 6 : 2, TILE_ROWS_MOST = 6 };
 /* ---- integer products ------------------------------------------------------------------------ */
 
 /* R rows of activations, a constant, from row r0 on, against TG_PANELS unpacked panels. */
-VEC_MANY void tile(const enum form form, const int R, const tg_panel_block *panels, const uint8_t *ahead,
-                   size_t step, const tg_q8 *x, int r0, int n_blocks, const tg_product *p, int first_out, int n_valid)
+VEC_MANY void tile(const enum form form, const int R, const tg_panel_block *panels, const uint8_t *ahead, size_t step,
+                   const tg_q8 *x, int r0, int n_blocks, const tg_product *p, int first_out, int n_valid)
 {
     const int chain = has_halves(form) ? 4 : 8; /* vectors of codes under one scale */
     const int run = vi_dot_run(largest(form)) < chain ? vi_dot_run(largest(form)) : chain;
@@ -57,27 +57,27 @@ VEC_MANY void tile(const enum form form, const int R, const tg_panel_block *pane
 }
 
 /* A function for each number of rows, so that each has the registers to itself. */
-#define TILE(form, R)                                                                                        \
-    static __attribute__((noinline)) void tile_##form##_##R(const tg_panel_block *panels,                    \
-                                                            const uint8_t *ahead, size_t step,               \
-                                                            const tg_q8 *x, int r0, int n_blocks,            \
-                                                            const tg_product *p, int first_out, int n_valid) \
-    {                                                                                                        \
-        tile(form, R, panels, ahead, step, x, r0, n_blocks, p, first_out, n_valid);                          \
+#define TILE(form, R)                                                                                                \
+    static __attribute__((noinline)) void tile_##form##_##R(const tg_panel_block *panels, const uint8_t *ahead,      \
+                                                            size_t step, const tg_q8 *x, int r0, int n_blocks,       \
+                                                            const tg_product *p, int first_out, int n_valid)         \
+    {                                                                                                                \
+        tile(form, R, panels, ahead, step, x, r0, n_blocks, p, first_out, n_valid);                                  \
     }
-#define PANELS(form)                                                                                         \
-    TILE(form, 6) TILE(form, 4) TILE(form, 2) TILE(form, 1)                                                  \
-    static void panels_##form(const tg_panel_block *panels, const uint8_t *ahead, size_t step,               \
-                              const tg_q8 *x, int n, int n_blocks, const tg_product *p, int first_out,       \
-                              int n_valid)                                                                   \
-    {                                                                                                        \
-        for (int r = 0, rows; r < n; r += rows, step = 0) {                                                  \
-            rows = n - r >= TILE_ROWS ? TILE_ROWS : n - r >= 4 ? 4 : n - r >= 2 ? 2 : 1;                     \
-            (rows == 6   ? tile_##form##_6                                                                   \
-             : rows == 4 ? tile_##form##_4                                                                   \
-             : rows == 2 ? tile_##form##_2                                                                   \
-                         : tile_##form##_1)(panels, ahead, step, x, r, n_blocks, p, first_out, n_valid);     \
-        }                                                                                                    \
+#define PANELS(form)                                                                                                 \
+    TILE(form, 6)                                                                                                    \
+    TILE(form, 4) TILE(form, 2)                                                                                      \
+        TILE(form, 1) static void panels_##form(const tg_panel_block *panels, const uint8_t *ahead, size_t step,     \
+                                                const tg_q8 *x, int n, int n_blocks, const tg_product *p,            \
+                                                int first_out, int n_valid)                                          \
+    {                                                                                                                \
+        for (int r = 0, rows; r < n; r += rows, step = 0) {                                                          \
+            rows = n - r >= TILE_ROWS ? TILE_ROWS : n - r >= 4 ? 4 : n - r >= 2 ? 2 : 1;                             \
+            (rows == 6   ? tile_##form##_6                                                                           \
+             : rows == 4 ? tile_##form##_4                                                                           \
+             : rows == 2 ? tile_##form##_2                                                                           \
+                         : tile_##form##_1)(panels, ahead, step, x, r, n_blocks, p, first_out, n_valid);             \
+        }                                                                                                            \
     }
 PANELS(LESS8)
 PANELS(LESS16)

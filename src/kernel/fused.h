@@ -1,9 +1,9 @@
 /* fused.h - panels of 16 weight rows against few rows of activations, and unpacked for many.
  *
  * The body of body_fused.c and body_fused_interleaved.c, which define TABLE, their table's name, STRIDE, the bytes
- * from a row to the next where the caller says row_bytes, and NEARER (tg_fetch_twice). A function is made for each type
- * and number of rows up to four, so that each has the registers to itself. With more, the products of a block take
- * longer than to take it from memory, and the processor does both at once. */
+ * from a row to the next where the caller says row_bytes, and NEARER (tg_fetch_twice). A function is made for each
+ * type and number of rows up to four, so that each has the registers to itself. With more, the products of a block
+ * take longer than to take it from memory, and the processor does both at once. */
 #include "kernel/take.h"
 
 /* n times 32 columns, a constant: 1 or as many as whole_of says. */
@@ -94,34 +94,37 @@ VEC_MANY void fused(const int type, const int R, rows at, const uint8_t *ahead, 
 }
 
 /* Sums of R rows, a constant, are in registers; those of n, a variable, in memory. */
-#define FUSED(type, name, R)                                                                                 \
-    static __attribute__((noinline)) void fused_##type##_##name(                                             \
-        const uint8_t *panel, size_t row_bytes, const uint8_t *ahead, const tg_q8 *x, int n, int n_blocks,   \
-        const tg_product *p, int first_out, int n_valid)                                                     \
-    {                                                                                                        \
-        (void)n;                                                                                             \
-        fused(TG_##type, R, (rows){panel, STRIDE(row_bytes)}, ahead, x, n_blocks, p, first_out, n_valid);    \
+#define FUSED(type, name, R)                                                                                         \
+    static __attribute__((noinline)) void fused_##type##_##name(                                                     \
+        const uint8_t *panel, size_t row_bytes, const uint8_t *ahead, const tg_q8 *x, int n, int n_blocks,           \
+        const tg_product *p, int first_out, int n_valid)                                                             \
+    {                                                                                                                \
+        (void)n;                                                                                                     \
+        fused(TG_##type, R, (rows){panel, STRIDE(row_bytes)}, ahead, x, n_blocks, p, first_out, n_valid);            \
     }
-#define TYPE(type, name, columns, group, form)                                                               \
-    FUSED(type, 1, 1) FUSED(type, 2, 2) FUSED(type, 3, 3) FUSED(type, 4, 4) FUSED(type, n, n)                \
-    static void fused_##type(const uint8_t *panel, size_t row_bytes, const uint8_t *ahead, const tg_q8 *x,   \
-                             int n, int n_blocks, const tg_product *p, int first_out, int n_valid)           \
-    {                                                                                                        \
-        (n == 1   ? fused_##type##_1                                                                         \
-         : n == 2 ? fused_##type##_2                                                                         \
-         : n == 3 ? fused_##type##_3                                                                         \
-         : n == 4 ? fused_##type##_4                                                                         \
-                  : fused_##type##_n)(panel, row_bytes, ahead, x, n, n_blocks, p, first_out, n_valid);       \
-    }                                                                                                        \
-    static void unpack_##type(const uint8_t *panel, size_t row_bytes, int n_blocks, tg_panel_block *out)     \
-    {                                                                                                        \
-        unpack(TG_##type, (rows){panel, STRIDE(row_bytes)}, n_blocks, out);                                  \
+#define TYPE(type, name, columns, group, form)                                                                       \
+    FUSED(type, 1, 1)                                                                                                \
+    FUSED(type, 2, 2) FUSED(type, 3, 3) FUSED(type, 4, 4)                                                            \
+        FUSED(type, n, n) static void fused_##type(const uint8_t *panel, size_t row_bytes, const uint8_t *ahead,     \
+                                                   const tg_q8 *x, int n, int n_blocks, const tg_product *p,         \
+                                                   int first_out, int n_valid)                                       \
+    {                                                                                                                \
+        (n == 1   ? fused_##type##_1                                                                                 \
+         : n == 2 ? fused_##type##_2                                                                                 \
+         : n == 3 ? fused_##type##_3                                                                                 \
+         : n == 4 ? fused_##type##_4                                                                                 \
+                  : fused_##type##_n)(panel, row_bytes, ahead, x, n, n_blocks, p, first_out, n_valid);               \
+    }                                                                                                                \
+    static void unpack_##type(const uint8_t *panel, size_t row_bytes, int n_blocks, tg_panel_block *out)             \
+    {                                                                                                                \
+        unpack(TG_##type, (rows){panel, STRIDE(row_bytes)}, n_blocks, out);                                          \
     }
 EACH_TYPE(TYPE)
 
-/* By measurement. AVX2 has too few registers for the codes of a block, and must take those of 8 bits apart for each row:
- * unpacked, they serve two rows and two panels at once. */
-#define ROWS_ROW(type, name, columns, group, form)   [TG_##type] = (TG_ISA_LEVEL == TG_ISA_avx512 ? 64 : form == LESS128 ? 4 : 8),
+/* By measurement. AVX2 has too few registers for the codes of a block, and must take those of 8 bits apart for each
+ * row: unpacked, they serve two rows and two panels at once. */
+#define ROWS_ROW(type, name, columns, group, form)                                                                   \
+    [TG_##type] = (TG_ISA_LEVEL == TG_ISA_avx512 ? 64 : form == LESS128 ? 4 : 8),
 #define FUSED_ROW(type, name, columns, group, form)  [TG_##type] = fused_##type,
 #define UNPACK_ROW(type, name, columns, group, form) [TG_##type] = unpack_##type,
 

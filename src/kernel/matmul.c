@@ -286,7 +286,8 @@ static void few_part(const part *t)
     }
 }
 
-/* Many meet unpacked panels, while the next ones are fetched. n_out is a multiple of these, or the matrix ends there. */
+/* Many meet unpacked panels, while the next ones are fetched. n_out is a multiple of these, or the matrix ends there.
+ */
 static void many_part(const part *t)
 {
     enum { STEP = TG_PANELS * TG_PANEL };
@@ -299,11 +300,11 @@ static void many_part(const part *t)
         const uint8_t *at = m->data + (size_t)o * m->row_bytes;
         for (int i = 0; i < TG_PANELS; i++) {
             const uint8_t *panel = at + (size_t)(i * TG_PANEL) * m->row_bytes;
-            fused_kernels(m)->unpack[type](whole_panel(m, panel, end - o - i * TG_PANEL, copy), m->row_bytes, n_blocks,
-                                           panels + (size_t)(i * n_blocks));
+            fused_kernels(m)->unpack[type](whole_panel(m, panel, end - o - i * TG_PANEL, copy), m->row_bytes,
+                                           n_blocks, panels + (size_t)(i * n_blocks));
         }
-        kernels()->panels[type](panels, ahead_of(&t->stream, at), STEP * m->row_bytes / (size_t)n_blocks, t->x.q, t->x.n,
-                                n_blocks, &t->p, o, end - o);
+        kernels()->panels[type](panels, ahead_of(&t->stream, at), STEP * m->row_bytes / (size_t)n_blocks, t->x.q,
+                                t->x.n, n_blocks, &t->p, o, end - o);
     }
 }
 

@@ -91,9 +91,9 @@ size_t tg_matmul_scratch_bytes(int n_in_max);
 /* ---- the tables that each instruction-set level fills (body_matmul.c) ------------------------- */
 
 enum {
-    TG_PANEL = 16,     /* weight rows that are worked on together, one in each lane */
-    TG_PANELS = 2,     /* panels that meet many rows of activations together */
-    TG_FUSED_ROWS = 64, /* the largest number of tg_fused_kernels.rows */
+    TG_PANEL = 16,          /* weight rows that are worked on together, one in each lane */
+    TG_PANELS = 2,          /* panels that meet many rows of activations together */
+    TG_FUSED_ROWS = 64,     /* the largest number of tg_fused_kernels.rows */
     TG_FETCH_NEARER = 5120, /* for tg_fetch_twice, where `ahead` is farther */
 };
 
@@ -118,8 +118,8 @@ typedef struct tg_fused_kernels {
 } tg_fused_kernels;
 
 typedef struct tg_matmul_kernels {
-    /* As `fused`, for any n and TG_PANELS unpacked panels, one behind the other; `step` bytes a block are fetched from
-     * `ahead` on. */
+    /* As `fused`, for any n and TG_PANELS unpacked panels, one behind the other; `step` bytes a block are fetched
+     * from `ahead` on. */
     void (*panels[TG_TYPE_COUNT])(const tg_panel_block *panels, const uint8_t *ahead, size_t step, const tg_q8 *x,
                                   int n, int n_blocks, const tg_product *p, int first_out, int n_valid);
     /* out[r][o] for n_w (at most 4) weight rows and n rows of activations, all float32. For every 16 columns

@@ -285,8 +285,11 @@ static void together(void **state)
         tg_matrix m[2];
         for (int k = 0; k < 2; k++) {
             const tg_dtype *t = &tg_dtypes[types[i % 3][k]];
-            m[k] = (tg_matrix){.data = random_weights(t, TOGETHER_OUT, n_in), .type = t, .n_out = TOGETHER_OUT,
-                               .n_in = n_in, .row_bytes = tg_dtype_row_bytes(t, (size_t)n_in)};
+            m[k] = (tg_matrix){.data = random_weights(t, TOGETHER_OUT, n_in),
+                               .type = t,
+                               .n_out = TOGETHER_OUT,
+                               .n_in = n_in,
+                               .row_bytes = tg_dtype_row_bytes(t, (size_t)n_in)};
         }
         tg_rows x = random_rows(n, n_in);
         float *alone[2] = {malloc(n_bytes), malloc(n_bytes)};
