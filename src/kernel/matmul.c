@@ -113,6 +113,8 @@ static int lower(int a, int b)
 static int rows_together(const tg_rows *x)
 {
     enum { CACHE = 256 * 1024, LEAST = 48, WHOLE = 12 };
+    if (x->n <= LEAST)
+        return x->n;
     const int fit = CACHE / (int)(divide_up(x->n_in, 32) * sizeof *x->q);
     const int n_parts = (int)divide_up(x->n, fit > LEAST ? fit : LEAST);
     return (int)divide_up(x->n, n_parts * WHOLE) * WHOLE;
@@ -175,15 +177,23 @@ typedef struct stream {
     size_t ahead;
 } stream;
 
+/* Which it is of the parts over the same rows. Those of the first rows, which are all when there are few, need no
+ * division: it would take longer than all else here. */
+static size_t place_of(const cut *c, size_t part)
+{
+    const size_t i = part - c->first;
+    return i < c->out_parts ? i : i % c->out_parts;
+}
+
 static int first_out(const cut *c, size_t part)
 {
-    return (int)((part - c->first) % c->out_parts) * c->out;
+    return (int)place_of(c, part) * c->out;
 }
 
 /* The end of those parts that follow `part` over the same rows. */
 static size_t rows_end(const cut *c, size_t part)
 {
-    return part + c->out_parts - (part - c->first) % c->out_parts;
+    return part + c->out_parts - place_of(c, part);
 }
 
 static const uint8_t *weights_at(const plan *pl, int product, size_t part)
@@ -361,7 +371,7 @@ static void blas_part(const part *t)
 /* The first row of those that part i takes. */
 static int row_of(const cut *c, size_t i)
 {
-    return (int)((i - c->first) / c->out_parts) * c->rows;
+    return i - c->first < c->out_parts ? 0 : (int)((i - c->first) / c->out_parts) * c->rows;
 }
 
 /* The parts i .. end - 1 of a product, neighbours over the same rows. */
