@@ -109,10 +109,10 @@ static int lower(int a, int b)
     return a < b ? a : b;
 }
 
-/* As many as stay in the second-level cache as 8-bit blocks; cut evenly, in whole tiles. */
+/* As many as stay in the second-level cache as 8-bit blocks; cut evenly, in whole tiles. Few rows are never cut. */
 static int rows_together(const tg_rows *x)
 {
-    enum { CACHE = 256 * 1024, LEAST = 48, WHOLE = 12 };
+    enum { CACHE = 256 * 1024, LEAST = TG_FUSED_ROWS, WHOLE = 12 };
     if (x->n <= LEAST)
         return x->n;
     const int fit = CACHE / (int)(divide_up(x->n_in, 32) * sizeof *x->q);

@@ -275,13 +275,13 @@ static void together(void **state)
 {
     (void)state;
     static const int types[][2] = {{TG_Q4_1, TG_Q8_0}, {TG_Q4_0, TG_F32}, {TG_F16, TG_F32}};
-    enum { N_SIZES = 9, N_IN_MOST = 1024 };
-    static const int rows[N_SIZES] = {1, 3, 4, 5, 16, 17, 33, 64, TOGETHER_ROWS_MAX};
+    enum { N_SIZES = 10, N_IN_MOST = 4096 };
+    static const int rows[N_SIZES] = {1, 3, 4, 5, 16, 17, 33, 57, 64, TOGETHER_ROWS_MAX};
     size_t n_bytes = (size_t)TOGETHER_ROWS_MAX * TOGETHER_OUT * sizeof(float);
     for (int i = 0; i < 3 * N_SIZES * 2; i++) {
         rand_state = 1 + (uint64_t)i;
         int n = rows[i / 3 % N_SIZES], n_threads = i / (3 * N_SIZES) ? 3 : 1;
-        const int n_in = n == TOGETHER_ROWS_MAX ? N_IN_MOST : 96; /* so much that rows are cut */
+        const int n_in = n == 57 || n == TOGETHER_ROWS_MAX ? N_IN_MOST : 96; /* so much that rows may be cut */
         tg_matrix m[2];
         for (int k = 0; k < 2; k++) {
             const tg_dtype *t = &tg_dtypes[types[i % 3][k]];
