@@ -64,12 +64,10 @@ VEC_MANY void tile(const enum form form, const int R, const tg_panel_block *pane
     {                                                                                                                \
         tile(form, R, panels, ahead, step, x, r0, n_blocks, p, first_out, n_valid);                                  \
     }
+#define TILES(form) TILE(form, 6) TILE(form, 4) TILE(form, 2) TILE(form, 1)
 #define PANELS(form)                                                                                                 \
-    TILE(form, 6)                                                                                                    \
-    TILE(form, 4) TILE(form, 2)                                                                                      \
-        TILE(form, 1) static void panels_##form(const tg_panel_block *panels, const uint8_t *ahead, size_t step,     \
-                                                const tg_q8 *x, int n, int n_blocks, const tg_product *p,            \
-                                                int first_out, int n_valid)                                          \
+    static void panels_##form(const tg_panel_block *panels, const uint8_t *ahead, size_t step, const tg_q8 *x,       \
+                              int n, int n_blocks, const tg_product *p, int first_out, int n_valid)                  \
     {                                                                                                                \
         for (int r = 0, rows; r < n; r += rows, step = 0) {                                                          \
             rows = n - r >= TILE_ROWS ? TILE_ROWS : n - r >= 4 ? 4 : n - r >= 2 ? 2 : 1;                             \
@@ -79,11 +77,17 @@ VEC_MANY void tile(const enum form form, const int R, const tg_panel_block *pane
                          : tile_##form##_1)(panels, ahead, step, x, r, n_blocks, p, first_out, n_valid);             \
         }                                                                                                            \
     }
+TILES(LESS8)
 PANELS(LESS8)
+TILES(LESS16)
 PANELS(LESS16)
+TILES(LESS128)
 PANELS(LESS128)
+TILES(LESS32_HALVES)
 PANELS(LESS32_HALVES)
+TILES(MIN)
 PANELS(MIN)
+TILES(MIN_HALVES)
 PANELS(MIN_HALVES)
 
 /* ---- float products -------------------------------------------------------------------------- */

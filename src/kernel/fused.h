@@ -102,12 +102,11 @@ VEC_MANY void fused(const int type, const int R, rows at, const uint8_t *ahead, 
         (void)n;                                                                                                     \
         fused(TG_##type, R, (rows){panel, STRIDE(row_bytes)}, ahead, x, n_blocks, p, first_out, n_valid);            \
     }
+#define FUSED_ALL(type, name, columns, group, form)                                                                  \
+    FUSED(type, 1, 1) FUSED(type, 2, 2) FUSED(type, 3, 3) FUSED(type, 4, 4) FUSED(type, n, n)
 #define TYPE(type, name, columns, group, form)                                                                       \
-    FUSED(type, 1, 1)                                                                                                \
-    FUSED(type, 2, 2) FUSED(type, 3, 3) FUSED(type, 4, 4)                                                            \
-        FUSED(type, n, n) static void fused_##type(const uint8_t *panel, size_t row_bytes, const uint8_t *ahead,     \
-                                                   const tg_q8 *x, int n, int n_blocks, const tg_product *p,         \
-                                                   int first_out, int n_valid)                                       \
+    static void fused_##type(const uint8_t *panel, size_t row_bytes, const uint8_t *ahead, const tg_q8 *x, int n,    \
+                             int n_blocks, const tg_product *p, int first_out, int n_valid)                          \
     {                                                                                                                \
         (n == 1   ? fused_##type##_1                                                                                 \
          : n == 2 ? fused_##type##_2                                                                                 \
@@ -119,6 +118,7 @@ VEC_MANY void fused(const int type, const int R, rows at, const uint8_t *ahead, 
     {                                                                                                                \
         unpack(TG_##type, (rows){panel, STRIDE(row_bytes)}, n_blocks, out);                                          \
     }
+EACH_TYPE(FUSED_ALL)
 EACH_TYPE(TYPE)
 
 /* By measurement. AVX2 has too few registers for the codes of a block, and must take those of 8 bits apart for each

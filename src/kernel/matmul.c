@@ -32,13 +32,6 @@ static const tg_fused_kernels *fused_kernels(const tg_matrix *m)
     return m->interleaved ? TG_ISA_PICK(tg_interleaved_kernels) : TG_ISA_PICK(tg_fused_kernels);
 }
 
-/* So few rows that weights are taken as they come from memory. */
-static bool is_few(const tg_matrix *m, int n_rows)
-{
-    const int most = fused_kernels(m)->rows[m->type->type];
-    return n_rows <= (most ? most : FEW_ROWS);
-}
-
 bool tg_matmul_wants_q8(const tg_matrix *w, tg_matmul_mode mode)
 {
     return w->data && !mode.precise && fused_kernels(w)->fused[w->type->type];
@@ -88,6 +81,7 @@ static enum way way_of(const tg_rows *x, const tg_product *p, tg_matmul_mode mod
  * rows stay in the cache. */
 typedef struct cut {
     enum way way;
+    bool few; /* rows: weights meet them all as they are taken from memory */
     int out, rows;
     size_t out_parts, first, end; /* its parts among those of the job */
 } cut;
@@ -120,6 +114,11 @@ static int rows_together(const tg_rows *x)
     return (int)divide_up(x->n, n_parts * WHOLE) * WHOLE;
 }
 
+static bool is_few(const tg_matrix *m, enum way way, int n_rows)
+{
+    return n_rows <= (way == Q8 ? fused_kernels(m)->rows[m->type->type] : FEW_ROWS);
+}
+
 static void make_plan(plan *pl, const tg_worker *w, const tg_matmul_job *job, tg_matmul_mode mode)
 {
     const int n = job->x.n;
@@ -133,8 +132,8 @@ static void make_plan(plan *pl, const tg_worker *w, const tg_matmul_job *job, tg
         cut *c = &pl->cut[i];
         if (job->then && c->way == BLAS && !blas)
             c->way = FLOAT;
-        const bool panel = is_few(job->product[i].w, n) && !job->then;
-        c->out = c->way == BLAS ? BLAS_OUT : panel ? TG_PANEL : TG_PANELS * TG_PANEL;
+        c->few = is_few(job->product[i].w, c->way, n);
+        c->out = c->way == BLAS ? BLAS_OUT : c->few && !job->then ? TG_PANEL : TG_PANELS * TG_PANEL;
         c->rows = c->way == BLAS ? BLAS_ROWS : rows_together(&job->x);
         c->out_parts = divide_up(job->product[i].w->n_out, c->out);
         c->first = job->then ? 0 : pl->n_parts;
@@ -161,9 +160,10 @@ static size_t ahead_interleaved(const tg_dtype *t)
     return t->block == 256 ? AHEAD_OF_256 : AHEAD;
 }
 
-static size_t ahead_for(const tg_matrix *m, int n_rows)
+static size_t ahead_for(const plan *pl, int product)
 {
-    if (m->type->block > 1 && !is_few(m, n_rows))
+    const tg_matrix *m = pl->job->product[product].w;
+    if (pl->cut[product].way == Q8 && !pl->cut[product].few)
         return TG_PANELS * TG_PANEL * m->row_bytes;
     if (m->interleaved)
         return ahead_interleaved(m->type);
@@ -230,7 +230,7 @@ static const uint8_t *share_start(const plan *pl)
 static stream stream_of(const plan *pl, int product, size_t i, size_t end)
 {
     const tg_matmul_job *job = pl->job;
-    stream s = {weights_end(pl, product, end - 1), pl->behind, ahead_for(job->product[product].w, job->x.n)};
+    stream s = {weights_end(pl, product, end - 1), pl->behind, ahead_for(pl, product)};
     if (job->then && product + 1 < job->n_products)
         s.behind = weights_at(pl, product + 1, i);
     else if (end < pl->share_end)
@@ -389,13 +389,13 @@ static part part_of(const tg_worker *w, const plan *pl, int product, size_t i, s
     return t;
 }
 
-static void run_part(const part *t, enum way way)
+static void run_part(const part *t, const cut *c)
 {
-    if (way == Q8 && is_few(t->p.w, t->x.n))
+    if (c->way == Q8 && c->few)
         few_part(t);
-    else if (way == Q8)
+    else if (c->way == Q8)
         many_part(t);
-    else if (way == FLOAT)
+    else if (c->way == FLOAT)
         float_part(t);
     else
         blas_part(t);
@@ -406,10 +406,10 @@ static void run_part(const part *t, enum way way)
 static size_t run_across(const tg_worker *w, const plan *pl, size_t i, size_t end)
 {
     part t;
-    end = is_few(pl->job->product[0].w, pl->job->x.n) ? end : i + 1;
+    end = pl->cut[0].few ? end : i + 1;
     for (int k = 0; k < pl->job->n_products; k++) {
         t = part_of(w, pl, k, i, end);
-        run_part(&t, pl->cut[k].way);
+        run_part(&t, &pl->cut[k]);
     }
     pl->job->then(pl->job->arg, row_of(&pl->cut[0], i), t.x.n, t.first, t.n_out);
     return end;
@@ -422,7 +422,7 @@ static size_t run_within(const tg_worker *w, const plan *pl, size_t i, size_t en
     const size_t rows = rows_end(&pl->cut[k], i);
     end = end < rows ? end : rows;
     const part t = part_of(w, pl, k, i, end);
-    run_part(&t, pl->cut[k].way);
+    run_part(&t, &pl->cut[k]);
     return end;
 }
 
@@ -432,7 +432,7 @@ static size_t parts_ahead(const plan *pl)
     const tg_matrix *m = pl->job->product[0].w;
     const size_t n = pl->job->then ? (size_t)pl->job->n_products : 1;
     const size_t bytes = (size_t)pl->cut[0].out * m->row_bytes * n;
-    return is_few(m, pl->job->x.n) ? (ahead_for(m, pl->job->x.n) + bytes - 1) / bytes : 0;
+    return pl->cut[0].few ? (ahead_for(pl, 0) + bytes - 1) / bytes : 0;
 }
 
 void tg_matmul(const tg_worker *w, const tg_matmul_job *job, tg_matmul_mode mode, const tg_matmul_job *next)
@@ -447,7 +447,7 @@ void tg_matmul(const tg_worker *w, const tg_matmul_job *job, tg_matmul_mode mode
     while (tg_take_run(w, mine.n_parts, leave, &i, &end))
         while (i < end)
             i = job->then ? run_across(w, &mine, i, end) : run_within(w, &mine, i, end);
-    fetch_while_waiting(w, &after, ahead_for(job->product[job->n_products - 1].w, job->x.n));
+    fetch_while_waiting(w, &after, ahead_for(&mine, job->n_products - 1));
 }
 
 void tg_matmul_fetch(const tg_worker *w, const tg_matmul_job *next, tg_matmul_mode mode)

@@ -180,6 +180,9 @@ static void same_bits(void **state)
         tg_matmul_mode mode = {.blas = false};
         tg_product one = {&m, a, N_OUT, false};
         run(&x, &one, 1, mode, 1);
+        tg_rows some = {x.f, x.q, 33, N_IN}; /* too few for BLAS */
+        run(&some, &(tg_product){&m, b, N_OUT, false}, 1, (tg_matmul_mode){.blas = true}, 2);
+        assert_memory_equal(a, b, 33 * N_OUT * sizeof *a);
         for (int threads = 1; threads <= 5; threads++) {
             tg_product two[2] = {{&m, b, N_OUT, false}, {&m, c, N_OUT, false}};
             run(&x, two, 2, mode, threads);
