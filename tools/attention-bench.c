@@ -218,17 +218,24 @@ static double scratch_of(const problem *p)
                                             DIM);
 }
 
-/* Reports a timed problem. */
+/* Reports a timed problem, or the reading of its keys and values. */
 static void report(const char *section, const char *variant, timed *t)
 {
     const problem *p = t->arg;
     bool decode = p->a.n == 1;
+    const double keys = (double)p->n_keys * p->n_layer * p->a.kv.n_head_kv;
+    if (t->step != attend) {
+        const figure f = {section, t->name, variant, (double)p->n_keys, (double)tg_team_size(t->team), t->seconds,
+                          keys, cache_bytes(p), 0, t->bytes, NAN, 0};
+        put_figure(&f);
+        return;
+    }
     problem first = *p; /* layer 0 by this strategy: others have written over it */
     first.n_layer = 1;
     timed again = {.team = t->team, .step = attend, .arg = &first, .inner = 1};
     run_once(&again);
     const figure f = {section, t->name, variant, (double)p->n_keys, (double)tg_team_size(t->team), t->seconds,
-                      decode ? (double)p->n_keys * p->n_layer * p->a.kv.n_head_kv : pairs(p),
+                      decode ? keys : pairs(p),
                       cache_bytes(p), 4.0 * DIM * pairs(p), t->bytes, error_of(p), scratch_of(p)};
     put_figure(&f);
 }
@@ -582,21 +589,6 @@ static void section_low(void)
     }
 }
 
-/* Attention and plain reading over the same keys, of one query and one KV head. */
-static void report_split(timed *t)
-{
-    const problem *p = t->arg;
-    const char *type = tg_dtypes[p->a.kv.type_k].name;
-    if (t->step == attend) {
-        report("split", type, t);
-        return;
-    }
-    const figure f = {"split",    t->name,   type,           p->n_keys, tg_team_size(t->team),
-                      t->seconds, p->n_keys, cache_bytes(p), 0,         t->bytes,
-                      NAN,        0};
-    put_figure(&f);
-}
-
 /* What two threads gain over one. */
 static void split_gain(tg_type type)
 {
@@ -608,7 +600,7 @@ static void split_gain(tg_type type)
                   {.name = "read (one thread)", .team = bench.one, .step = read_cache, .arg = &p}};
     measure(t, 4, RUNS * bench.runs);
     for (int i = 0; i < 4; i++)
-        report_split(&t[i]);
+        report("split", tg_dtypes[type].name, &t[i]);
     const double own = ratio(&t[2], &t[0], RUNS * bench.runs), probe = ratio(&t[3], &t[1], RUNS * bench.runs);
     const bool bytes_first = type == TG_F32 || type == TG_Q8_0;
     snprintf(add_claim("Flash-Decoding: split over keys, one KV head, 65,536 keys",
@@ -641,7 +633,7 @@ static void section_split(void)
         t[i].inner = 1; /* what is repeated at once finds a part in the caches */
     measure(t, 2 * N, RUNS * bench.runs);
     for (int i = 0; i < 2 * N; i++)
-        report_split(&t[i]);
+        report("split", tg_dtypes[TG_F16].name, &t[i]);
     double least = 1, most = 1;
     for (int i = 1; i < N; i++) {
         double per_key = ratio(&t[2 * i], &t[0], RUNS * bench.runs) * size[0] / size[i];
@@ -704,9 +696,7 @@ static void section_decode(void)
                   {.name = "read", .team = bench.team, .step = read_cache, .arg = &p}};
     measure(t, 2, 3 * bench.runs);
     report("decode", "f16", &t[0]);
-    const figure f = {"decode", "read", "f16", 16384, bench.n_threads, t[1].seconds, 16384.0 * 90,
-                      cache_bytes(&p), 0, t[1].bytes, NAN, 0};
-    put_figure(&f);
+    report("decode", "f16", &t[1]);
     double part = ratio(&t[1], &t[0], 3 * bench.runs);
     snprintf(add_claim("decode, f16, groups of 3, 16,384 keys × 30 layers × 3 KV heads",
                        "≥ 90 % of the best plain read loop", part >= 0.9,
