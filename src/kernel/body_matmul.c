@@ -1,94 +1,9 @@
-/* body_matmul.c - integer and float products; compiled once per instruction-set level.
- *
- * The integer product works on panels of 16 weight rows, one in each lane, so that no sum across lanes
- * is ever needed. A block of a panel is taken from memory into small codes that the dot-product instructions
- * take (16 rows x 4 bytes a vector). Few rows of activations meet it there (fused.h); for many, panels are
- * unpacked to the first-level cache once, and meet them here. One row of activations or 512 is the same
- * arithmetic (form.h). */
+/* body_matmul.c - products of float weights, and activations as 8-bit blocks; compiled once per instruction-set
+ * level. Quantised weights: fused.h. */
 #include <float.h>
 
-#include "kernel/form.h"
-
-/* Rows of activations that meet two panels together: as many as there are registers for. */
-enum { TILE_ROWS = TG_ISA_LEVEL == TG_ISA_avx512 ? 6 : 2, TILE_ROWS_MOST = 6 };
-
-/* ---- integer products ------------------------------------------------------------------------ */
-
-/* R rows of activations, a constant, from row r0 on, against TG_PANELS unpacked panels. */
-VEC_MANY void tile(const enum form form, const int R, const tg_panel_block *panels, const uint8_t *ahead, size_t step,
-                   const tg_q8 *x, int r0, int n_blocks, const tg_product *p, int first_out, int n_valid)
-{
-    const int chain = has_halves(form) ? 4 : 8; /* vectors of codes under one scale */
-    const int run = vi_dot_run(largest(form)) < chain ? vi_dot_run(largest(form)) : chain;
-    vf acc[TILE_ROWS_MOST][TG_PANELS];
-    for (int r = 0; r < R; r++)
-        for (int i = 0; i < TG_PANELS; i++)
-            acc[r][i] = vf_zero();
-    x += (size_t)r0 * (size_t)n_blocks;
-    for (int b = 0; b < n_blocks; b++, x++, panels++, ahead += step) {
-        const tg_panel_block *w[TG_PANELS] = {panels, panels + n_blocks};
-        tg_fetch_lines(ahead, step);
-        for (int h = 0; h < 8 / chain; h++) {
-            vi sum[TILE_ROWS_MOST][TG_PANELS];
-            for (int r = 0; r < R; r++)
-                for (int i = 0; i < TG_PANELS; i++)
-                    sum[r][i] = without_offset(form, x + (size_t)r * (size_t)n_blocks, h);
-            for (int j = h * chain; j < (h + 1) * chain; j += run) {
-                vi code[TG_PANELS][8];
-                for (int i = 0; i < TG_PANELS; i++)
-                    for (int k = 0; k < run; k++)
-                        code[i][k] = vi_load(w[i]->code[j + k]);
-                for (int r = 0; r < R; r++)
-                    for (int i = 0; i < TG_PANELS; i++)
-                        sum[r][i] = vi_dot(sum[r][i], code[i], x[(size_t)r * (size_t)n_blocks].q + 4 * j, run,
-                                           largest(form));
-            }
-            for (int i = 0; i < TG_PANELS; i++) {
-                vf scale = vf_load(w[i]->scale[h]), min = has_min(form) ? vf_load(w[i]->min[h]) : scale;
-                for (int r = 0; r < R; r++)
-                    acc[r][i] = add_block(form, acc[r][i], sum[r][i], scale, min,
-                                          x + (size_t)r * (size_t)n_blocks, h);
-            }
-        }
-    }
-    for (int r = 0; r < R; r++)
-        for (int i = 0; i < TG_PANELS; i++)
-            put(p, r0 + r, first_out + i * TG_PANEL, n_valid - i * TG_PANEL, acc[r][i]);
-}
-
-/* A function for each number of rows, so that each has the registers to itself. */
-#define TILE(form, R)                                                                                                \
-    static __attribute__((noinline)) void tile_##form##_##R(const tg_panel_block *panels, const uint8_t *ahead,      \
-                                                            size_t step, const tg_q8 *x, int r0, int n_blocks,       \
-                                                            const tg_product *p, int first_out, int n_valid)         \
-    {                                                                                                                \
-        tile(form, R, panels, ahead, step, x, r0, n_blocks, p, first_out, n_valid);                                  \
-    }
-#define TILES(form) TILE(form, 6) TILE(form, 4) TILE(form, 2) TILE(form, 1)
-#define PANELS(form)                                                                                                 \
-    static void panels_##form(const tg_panel_block *panels, const uint8_t *ahead, size_t step, const tg_q8 *x,       \
-                              int n, int n_blocks, const tg_product *p, int first_out, int n_valid)                  \
-    {                                                                                                                \
-        for (int r = 0, rows; r < n; r += rows, step = 0) {                                                          \
-            rows = n - r >= TILE_ROWS ? TILE_ROWS : n - r >= 4 ? 4 : n - r >= 2 ? 2 : 1;                             \
-            (rows == 6   ? tile_##form##_6                                                                           \
-             : rows == 4 ? tile_##form##_4                                                                           \
-             : rows == 2 ? tile_##form##_2                                                                           \
-                         : tile_##form##_1)(panels, ahead, step, x, r, n_blocks, p, first_out, n_valid);             \
-        }                                                                                                            \
-    }
-TILES(LESS8)
-PANELS(LESS8)
-TILES(LESS16)
-PANELS(LESS16)
-TILES(LESS128)
-PANELS(LESS128)
-TILES(LESS32_HALVES)
-PANELS(LESS32_HALVES)
-TILES(MIN)
-PANELS(MIN)
-TILES(MIN_HALVES)
-PANELS(MIN_HALVES)
+#include "kernel/matmul.h"
+#include "kernel/vec.h"
 
 /* ---- float products -------------------------------------------------------------------------- */
 
@@ -170,11 +85,8 @@ static void quantize(const float *x, int n, tg_q8 *out)
     }
 }
 
-#define PANELS_ROW(type, name, columns, group, form) [TG_##type] = panels_##form,
-
 extern const tg_matmul_kernels TG_ISA_SYMBOL(tg_matmul_kernels);
 const tg_matmul_kernels TG_ISA_SYMBOL(tg_matmul_kernels) = {
-    .panels = {EACH_TYPE(PANELS_ROW)},
     .dot = dot,
     .quantize = quantize,
 };

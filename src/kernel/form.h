@@ -27,35 +27,31 @@ VEC bool has_min(const enum form form)
     return form == MIN || form == MIN_HALVES;
 }
 
-/* The largest code. */
-VEC int largest(const enum form form)
-{
-    return form == LESS8 ? 15 : form == LESS128 ? 255 : form == LESS32_HALVES ? 63 : form == MIN_HALVES ? 3 : 31;
-}
-
 /* Type, its block, the columns of that, how many times 32 columns are a group (taken together, so that nothing
- * is loaded twice), form. */
-#define EACH_TYPE(X)                                                                                         \
-    X(Q8_0, q8_0, 32, 1, LESS128)                                                                            \
-    X(Q4_0, q4_0, 32, 1, LESS8)                                                                              \
-    X(Q4_1, q4_1, 32, 4, MIN)                                                                                \
-    X(Q5_0, q5_0, 32, 1, LESS16)                                                                             \
-    X(Q5_1, q5_1, 32, 1, MIN)                                                                                \
-    X(Q2_K, q2_k, 256, 4, MIN_HALVES)                                                                        \
-    X(Q3_K, q3_k, 256, 4, LESS32_HALVES)                                                                     \
-    X(Q4_K, q4_k, 256, 2, MIN)                                                                               \
-    X(Q5_K, q5_k, 256, 2, MIN)                                                                               \
-    X(Q6_K, q6_k, 256, 4, LESS32_HALVES)                                                                     \
-    X(IQ4_NL, iq4_nl, 32, 1, LESS128)                                                                        \
-    X(IQ4_XS, iq4_xs, 256, 1, LESS128)                                                                       \
-    X(MXFP4, mxfp4, 32, 1, LESS16)
+ * is loaded twice), form, the largest code. */
+#define EACH_TYPE(X)                                                                                                 \
+    X(Q8_0, q8_0, 32, 1, LESS128, 255)                                                                               \
+    X(Q4_0, q4_0, 32, 1, LESS8, 15)                                                                                  \
+    X(Q4_1, q4_1, 32, 4, MIN, 15)                                                                                    \
+    X(Q5_0, q5_0, 32, 1, LESS16, 31)                                                                                 \
+    X(Q5_1, q5_1, 32, 1, MIN, 31)                                                                                    \
+    X(Q2_K, q2_k, 256, 4, MIN_HALVES, 3)                                                                             \
+    X(Q3_K, q3_k, 256, 4, LESS32_HALVES, 63)                                                                         \
+    X(Q4_K, q4_k, 256, 2, MIN, 15)                                                                                   \
+    X(Q5_K, q5_k, 256, 2, MIN, 31)                                                                                   \
+    X(Q6_K, q6_k, 256, 4, LESS32_HALVES, 63)                                                                         \
+    X(IQ4_NL, iq4_nl, 32, 1, LESS128, 255)                                                                           \
+    X(IQ4_XS, iq4_xs, 256, 1, LESS128, 255)                                                                          \
+    X(MXFP4, mxfp4, 32, 1, LESS16, 31)
 
 static const struct {
     size_t bytes;
     int columns, group;
     enum form form;
+    int most;
 } shape_of[TG_TYPE_COUNT] = {
-#define SHAPE(type, name, columns, group, form) [TG_##type] = {sizeof(tg_block_##name), columns, group, form},
+#define SHAPE(type, name, columns, group, form, most)                                                                \
+    [TG_##type] = {sizeof(tg_block_##name), columns, group, form, most},
     EACH_TYPE(SHAPE)
 #undef SHAPE
 };

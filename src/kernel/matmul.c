@@ -17,7 +17,8 @@ TG_ISA_DECLARE(tg_decoders, tg_decoders);
 
 enum {
     BLAS_ROWS_MIN = 64, /* fewer rows never go to BLAS */
-    FEW_ROWS = 4,       /* of float weights: memory is what takes the time */
+    FEW_ROWS = 4,       /* of activations, so few that memory is what takes the time: for float weights */
+    FEW_Q8_ROWS = 64,   /* and for quantised ones, where from 16 rows on it is no more, but nothing is lost */
     BLAS_ROWS = 256,    /* rows and outputs of one call: parts cut by us, at fixed sizes */
     BLAS_OUT = 128,
 };
@@ -59,7 +60,7 @@ void tg_matrix_row(const tg_matrix *w, int i, float *out)
 size_t tg_matmul_scratch_bytes(int n_in_max)
 {
     size_t n = (size_t)n_in_max;
-    size_t panel = (n / 32 + 1) * (TG_PANELS * sizeof(tg_panel_block) + TG_PANEL * sizeof(tg_block_q8_0));
+    size_t panel = (n / 32 + 1) * TG_PANEL * sizeof(tg_block_q8_0);
     size_t rows = 4 * n * sizeof(float);
     size_t blas = BLAS_OUT * n * sizeof(float);
     size_t most = panel > rows ? panel : rows;
@@ -81,7 +82,7 @@ static enum way way_of(const tg_rows *x, const tg_product *p, tg_matmul_mode mod
  * rows stay in the cache. */
 typedef struct cut {
     enum way way;
-    bool few; /* rows: weights meet them all as they are taken from memory */
+    bool few; /* rows: memory is what takes the time */
     int out, rows;
     size_t out_parts, first, end; /* its parts among those of the job */
 } cut;
@@ -103,20 +104,11 @@ static int lower(int a, int b)
     return a < b ? a : b;
 }
 
-/* As many as stay in the second-level cache as 8-bit blocks; cut evenly, in whole tiles. Few rows are never cut. */
-static int rows_together(const tg_rows *x)
+/* What the rows of a part are at most, cut evenly: they stay in the second-level cache. Few rows are never cut. */
+static int rows_together(int n)
 {
-    enum { CACHE = 256 * 1024, LEAST = TG_FUSED_ROWS, WHOLE = 12 };
-    if (x->n <= LEAST)
-        return x->n;
-    const int fit = CACHE / (int)(divide_up(x->n_in, 32) * sizeof *x->q);
-    const int n_parts = (int)divide_up(x->n, fit > LEAST ? fit : LEAST);
-    return (int)divide_up(x->n, n_parts * WHOLE) * WHOLE;
-}
-
-static bool is_few(const tg_matrix *m, enum way way, int n_rows)
-{
-    return n_rows <= (way == Q8 ? fused_kernels(m)->rows[m->type->type] : FEW_ROWS);
+    const size_t n_parts = divide_up(n, TG_FUSED_ROWS);
+    return n ? (int)divide_up(n, (int)n_parts) : 1;
 }
 
 static void make_plan(plan *pl, const tg_worker *w, const tg_matmul_job *job, tg_matmul_mode mode)
@@ -132,9 +124,9 @@ static void make_plan(plan *pl, const tg_worker *w, const tg_matmul_job *job, tg
         cut *c = &pl->cut[i];
         if (job->then && c->way == BLAS && !blas)
             c->way = FLOAT;
-        c->few = is_few(job->product[i].w, c->way, n);
-        c->out = c->way == BLAS ? BLAS_OUT : c->few && !job->then ? TG_PANEL : TG_PANELS * TG_PANEL;
-        c->rows = c->way == BLAS ? BLAS_ROWS : rows_together(&job->x);
+        c->few = n <= (c->way == Q8 ? FEW_Q8_ROWS : FEW_ROWS);
+        c->out = c->way == BLAS ? BLAS_OUT : job->then ? 2 * TG_PANEL : TG_PANEL; /* behind it, whole blocks */
+        c->rows = c->way == BLAS ? BLAS_ROWS : rows_together(n);
         c->out_parts = divide_up(job->product[i].w->n_out, c->out);
         c->first = job->then ? 0 : pl->n_parts;
         c->end = c->first + c->out_parts * divide_up(n, c->rows);
@@ -163,8 +155,6 @@ static size_t ahead_interleaved(const tg_dtype *t)
 static size_t ahead_for(const plan *pl, int product)
 {
     const tg_matrix *m = pl->job->product[product].w;
-    if (pl->cut[product].way == Q8 && !pl->cut[product].few)
-        return TG_PANELS * TG_PANEL * m->row_bytes;
     if (m->interleaved)
         return ahead_interleaved(m->type);
     size_t panel = TG_PANEL * m->row_bytes + AHEAD_OF_PANEL;
@@ -276,15 +266,15 @@ typedef struct part {
 /* n of the 16 rows of a panel exist: the others become zeros in a copy, unless they are there. */
 static const uint8_t *whole_panel(const tg_matrix *m, const uint8_t *rows, int n, uint8_t *copy)
 {
-    if (n >= TG_PANEL || (m->interleaved && n > 0))
+    if (n >= TG_PANEL || m->interleaved)
         return rows;
-    size_t bytes = (size_t)(n > 0 ? n : 0) * m->row_bytes;
+    size_t bytes = (size_t)n * m->row_bytes;
     memset(copy + bytes, 0, TG_PANEL * m->row_bytes - bytes);
-    return bytes ? memcpy(copy, rows, bytes) : copy;
+    return memcpy(copy, rows, bytes);
 }
 
-/* Few rows meet the blocks of a panel as they are taken from memory. */
-static void few_part(const part *t)
+/* All rows meet the blocks of a panel as they are taken from memory. */
+static void q8_part(const part *t)
 {
     const tg_matrix *m = t->p.w;
     const int n_blocks = m->n_in / 32, end = t->first + t->n_out;
@@ -293,28 +283,6 @@ static void few_part(const part *t)
         const uint8_t *rows = whole_panel(m, at, end - o, t->w->scratch);
         fused_kernels(m)->fused[m->type->type](rows, m->row_bytes, ahead_of(&t->stream, at), t->x.q, t->x.n, n_blocks,
                                                &t->p, o, end - o);
-    }
-}
-
-/* Many meet unpacked panels, while the next ones are fetched. n_out is a multiple of these, or the matrix ends there.
- */
-static void many_part(const part *t)
-{
-    enum { STEP = TG_PANELS * TG_PANEL };
-    const tg_matrix *m = t->p.w;
-    const tg_type type = m->type->type;
-    const int n_blocks = m->n_in / 32, end = t->first + t->n_out;
-    tg_panel_block *panels = t->w->scratch;
-    uint8_t *copy = (uint8_t *)(panels + (size_t)TG_PANELS * (size_t)n_blocks);
-    for (int o = t->first; o < end; o += STEP) {
-        const uint8_t *at = m->data + (size_t)o * m->row_bytes;
-        for (int i = 0; i < TG_PANELS; i++) {
-            const uint8_t *panel = at + (size_t)(i * TG_PANEL) * m->row_bytes;
-            fused_kernels(m)->unpack[type](whole_panel(m, panel, end - o - i * TG_PANEL, copy), m->row_bytes,
-                                           n_blocks, panels + (size_t)(i * n_blocks));
-        }
-        kernels()->panels[type](panels, ahead_of(&t->stream, at), STEP * m->row_bytes / (size_t)n_blocks, t->x.q,
-                                t->x.n, n_blocks, &t->p, o, end - o);
     }
 }
 
@@ -391,10 +359,8 @@ static part part_of(const tg_worker *w, const plan *pl, int product, size_t i, s
 
 static void run_part(const part *t, const cut *c)
 {
-    if (c->way == Q8 && c->few)
-        few_part(t);
-    else if (c->way == Q8)
-        many_part(t);
+    if (c->way == Q8)
+        q8_part(t);
     else if (c->way == FLOAT)
         float_part(t);
     else

@@ -92,36 +92,20 @@ size_t tg_matmul_scratch_bytes(int n_in_max);
 
 enum {
     TG_PANEL = 16,          /* weight rows that are worked on together, one in each lane */
-    TG_PANELS = 2,          /* panels that meet many rows of activations together */
-    TG_FUSED_ROWS = 64,     /* the largest number of tg_fused_kernels.rows */
+    TG_FUSED_ROWS = 128,    /* rows of activations that meet a panel together, at most */
     TG_FETCH_NEARER = 5120, /* for tg_fetch_twice, where `ahead` is farther */
 };
 
-/* One block of 32 columns of a panel, weights unpacked: w = scale * (code - offset) + min. Scales and minima are
- * those of 16 columns each, or of all 32 the first. */
-typedef struct tg_panel_block {
-    uint8_t code[8][TG_PANEL][4]; /* columns 4j .. 4j+3 of row i at [j][i] */
-    float scale[2][TG_PANEL], min[2][TG_PANEL];
-} tg_panel_block;
-
 /* A table for weights as they lie in files, and one for interleaved ones, where row_bytes says nothing. */
 typedef struct tg_fused_kernels {
-    /* Rows of activations up to which weights are not worth unpacking to memory. */
-    int rows[TG_TYPE_COUNT];
     /* out[r][first_out .. + n_valid) for the n rows of activations at x, each n_blocks blocks, and a panel of 16
      * weight rows, row_bytes apart; as much memory as these take is fetched from `ahead` on meanwhile.
-     * n is at most rows[type]. NULL for float types. */
-    void (*fused[TG_TYPE_COUNT])(const uint8_t *panel, size_t row_bytes, const uint8_t *ahead, const tg_q8 *x,
-                                 int n, int n_blocks, const tg_product *p, int first_out, int n_valid);
-    /* A panel made ready for tg_matmul_kernels.panels. */
-    void (*unpack[TG_TYPE_COUNT])(const uint8_t *panel, size_t row_bytes, int n_blocks, tg_panel_block *out);
+     * n is at most TG_FUSED_ROWS. NULL for float types. */
+    void (*fused[TG_TYPE_COUNT])(const uint8_t *panel, size_t row_bytes, const uint8_t *ahead, const tg_q8 *x, int n,
+                                 int n_blocks, const tg_product *p, int first_out, int n_valid);
 } tg_fused_kernels;
 
 typedef struct tg_matmul_kernels {
-    /* As `fused`, for any n and TG_PANELS unpacked panels, one behind the other; `step` bytes a block are fetched
-     * from `ahead` on. */
-    void (*panels[TG_TYPE_COUNT])(const tg_panel_block *panels, const uint8_t *ahead, size_t step, const tg_q8 *x,
-                                  int n, int n_blocks, const tg_product *p, int first_out, int n_valid);
     /* out[r][o] for n_w (at most 4) weight rows and n rows of activations, all float32. For every 16 columns
      * `step` bytes are fetched from `ahead` on. */
     void (*dot)(const float *const w[4], int n_w, const uint8_t *ahead, size_t step, const float *x, int n,

@@ -579,6 +579,7 @@ VEC vi vi_dot4(vi acc, vi codes, const int8_t *a, int narrow)
     LANES acc.i[i] += c[4 * i] * a[0] + c[4 * i + 1] * a[1] + c[4 * i + 2] * a[2] + c[4 * i + 3] * a[3];
     return acc;
 }
+VEC vi vi_dot4_all(vi acc, vi codes, const int8_t *a, int narrow) { return vi_dot4(acc, codes, a, narrow); }
 VEC vi vi_first16(const uint8_t *p, size_t stride)
 {
     vi r;
@@ -613,58 +614,50 @@ VEC vi vi_hide(vi a) { __asm__ volatile("" : "+m"(a)); return a; }
 /* ---- what follows is written in the vocabulary ---------------------------------------------- */
 
 #if TG_ISA_LEVEL == TG_ISA_avx2
-/* How many vectors of codes up to `most` a sum of 16 bits has room for: pairs of products with -127 .. 127. */
-VEC int vi_dot_run(const int most)
-{
-    const int room = 32767 / (2 * 127 * most);
-    return room >= 8 ? 8 : room >= 4 ? 4 : room >= 2 ? 2 : 1;
-}
-
-/* acc + the sums over n vectors of codes up to `most` times the 4 n bytes at a, which are not -128 */
-VEC vi vi_dot(vi acc, const vi *codes, const int8_t *a, const int n, const int most)
-{
-    const int run = vi_dot_run(most) < n ? vi_dot_run(most) : n;
-    const __m256i one = _mm256_set1_epi16(1);
-    for (int j = 0; j < n; j += run) {
-        if (most > 127) {
-            acc = vi_dot4(acc, codes[j], a + 4 * j, 0);
-            continue;
-        }
-        __m256i l = _mm256_maddubs_epi16(codes[j].l, vi_all(a + 4 * j).l);
-        __m256i h = _mm256_maddubs_epi16(codes[j].h, vi_all(a + 4 * j).l);
-        for (int k = j + 1; k < j + run; k++) {
-            l = _mm256_add_epi16(l, _mm256_maddubs_epi16(codes[k].l, vi_all(a + 4 * k).l));
-            h = _mm256_add_epi16(h, _mm256_maddubs_epi16(codes[k].h, vi_all(a + 4 * k).l));
-        }
-        acc.l = _mm256_add_epi32(acc.l, _mm256_madd_epi16(l, one));
-        acc.h = _mm256_add_epi32(acc.h, _mm256_madd_epi16(h, one));
-    }
-    return acc;
-}
-#else
-VEC int vi_dot_run(const int most)
-{
-    (void)most;
-    return 1;
-}
-
-VEC vi vi_dot(vi acc, const vi *codes, const int8_t *a, const int n, const int most)
-{
-    for (int j = 0; j < n; j++)
-        acc = vi_dot4(acc, codes[j], a + 4 * j, most <= 127);
-    return acc;
-}
+/* What they are made of: the compiler would make a tree of the terms, for which there are not enough registers. */
+#define HIDE_SUM(l, h) __asm__("" : "+x"(l), "+x"(h))
 #endif
 
-/* The same where nothing else reads those bytes. */
-VEC vi vi_dot_all(vi acc, const vi *codes, const int8_t *a, const int n, const int most)
+/* acc[r] + the sums over n vectors of codes up to `most` times the 4 n bytes at a + r * stride, which are not -128,
+ * for R rows. With AVX2 terms are added in 16 bits as long as there is room, for codes of 8 bits those of the low and
+ * of the high 4 apart. */
+VEC void vi_dot_rows(vi *acc, const int R, const vi *codes, const int8_t *a, size_t stride, const int n,
+                     const int most)
 {
-#if TG_ISA_LEVEL == TG_ISA_avx512
-    for (int j = 0; j < n; j++)
-        acc = vi_dot4_all(acc, codes[j], a + 4 * j, most <= 127);
-    return acc;
+#if TG_ISA_LEVEL == TG_ISA_avx2
+    const int n_parts = most > 127 ? 2 : 1, room = 32767 / (2 * 127 * (n_parts == 2 ? 15 : most));
+    const int run = room >= n ? n : room >= 4 ? 4 : 2;
+    const __m256i one = _mm256_set1_epi16(1), low = _mm256_set1_epi8(15);
+    for (int j = 0; j < n; j += run) {
+        __m256i l[2][2], h[2][2];
+        for (int k = j; k < j + run; k++)
+            for (int i = 0; i < n_parts; i++) {
+                __m256i cl = codes[k].l, ch = codes[k].h;
+                if (n_parts == 2) {
+                    cl = _mm256_and_si256(i ? _mm256_srli_epi16(cl, 4) : cl, low);
+                    ch = _mm256_and_si256(i ? _mm256_srli_epi16(ch, 4) : ch, low);
+                }
+                for (int r = 0; r < R; r++) {
+                    const __m256i all = vi_all(a + (size_t)r * stride + 4 * k).l;
+                    const __m256i pl = _mm256_maddubs_epi16(cl, all), ph = _mm256_maddubs_epi16(ch, all);
+                    l[i][r] = k == j ? pl : _mm256_add_epi16(l[i][r], pl);
+                    h[i][r] = k == j ? ph : _mm256_add_epi16(h[i][r], ph);
+                    HIDE_SUM(l[i][r], h[i][r]);
+                }
+            }
+        for (int r = 0; r < R; r++)
+            for (int i = 0; i < n_parts; i++) {
+                const __m256i pl = _mm256_madd_epi16(l[i][r], one), ph = _mm256_madd_epi16(h[i][r], one);
+                acc[r].l = _mm256_add_epi32(acc[r].l, i ? _mm256_slli_epi32(pl, 4) : pl);
+                acc[r].h = _mm256_add_epi32(acc[r].h, i ? _mm256_slli_epi32(ph, 4) : ph);
+                if (R > 1)
+                    HIDE_SUM(acc[r].l, acc[r].h);
+            }
+    }
 #else
-    return vi_dot(acc, codes, a, n, most);
+    for (int r = 0; r < R; r++)
+        for (int j = 0; j < n; j++)
+            acc[r] = vi_dot4_all(acc[r], codes[j], a + (size_t)r * stride + 4 * j, most <= 127);
 #endif
 }
 

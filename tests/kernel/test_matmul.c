@@ -278,8 +278,8 @@ static void together(void **state)
 {
     (void)state;
     static const int types[][2] = {{TG_Q4_1, TG_Q8_0}, {TG_Q4_0, TG_F32}, {TG_F16, TG_F32}};
-    enum { N_SIZES = 10, N_IN_MOST = 4096 };
-    static const int rows[N_SIZES] = {1, 3, 4, 5, 16, 17, 33, 57, 64, TOGETHER_ROWS_MAX};
+    enum { N_SIZES = 12, N_IN_MOST = 4096 };
+    static const int rows[N_SIZES] = {1, 3, 4, 5, 16, 17, 33, 57, 64, 65, 129, TOGETHER_ROWS_MAX};
     size_t n_bytes = (size_t)TOGETHER_ROWS_MAX * TOGETHER_OUT * sizeof(float);
     for (int i = 0; i < 3 * N_SIZES * 2; i++) {
         rand_state = 1 + (uint64_t)i;
