@@ -225,6 +225,9 @@ static int check_rows(const walk *w, tg_error *err)
     const tg_saved_logits *b = w->base;
     if (!b || (b->n_vocab == (size_t)w->n_vocab && b->n_rows == b->n_ids - w->first))
         return TG_OK;
+    if (b->n_vocab == (size_t)w->n_vocab && b->n_rows == b->n_ids - !w->first)
+        return tg_cli_fail(err, TG_E_USAGE, "--kl: the saved logits are of windows with%s a begin-of-text token (--no-bos)",
+                           w->first ? "" : "out");
     return tg_cli_fail(err, TG_E_USAGE, "--kl: the saved logits do not fit the model (found %zu rows of %zu, wanted %zu of %d)",
                        b->n_rows, b->n_vocab, b->n_ids - w->first, w->n_vocab);
 }

@@ -196,6 +196,9 @@ n=$("$TINYGPT" tokenize --no-bos --count -f "$T/text")
 run perplexity -f "$T/text.more" --kl "$T/saved"
 status 2
 err_has "wanted $("$TINYGPT" tokenize --no-bos --count -f "$T/text.more"); the first $n are the same)"
+run perplexity --no-bos -f "$T/text" --kl "$T/saved"
+status 2
+err_has 'are of windows with a begin-of-text token (--no-bos)'
 # what the model alone tells is told before there is a text
 mkfifo "$T/fifo"
 timeout 60 "$TINYGPT" perplexity -f "$T/fifo" -m tests/golden/gguf/llama.f32.gguf --kl "$T/saved" >"$T/out" 2>"$T/err" </dev/null
