@@ -104,11 +104,11 @@ static int lower(int a, int b)
     return a < b ? a : b;
 }
 
-/* What the rows of a part are at most, cut evenly: they stay in the second-level cache. Few rows are never cut. */
+/* The rows of a part: n cut evenly, and no more than meet a panel together. Few are never cut. */
 static int rows_together(int n)
 {
-    const size_t n_parts = divide_up(n, TG_FUSED_ROWS);
-    return n ? (int)divide_up(n, (int)n_parts) : 1;
+    const int n_parts = (int)divide_up(n, TG_FUSED_ROWS);
+    return n_parts > 0 ? (int)divide_up(n, n_parts) : 1;
 }
 
 static void make_plan(plan *pl, const tg_worker *w, const tg_matmul_job *job, tg_matmul_mode mode)

@@ -614,7 +614,8 @@ VEC vi vi_hide(vi a) { __asm__ volatile("" : "+m"(a)); return a; }
 /* ---- what follows is written in the vocabulary ---------------------------------------------- */
 
 #if TG_ISA_LEVEL == TG_ISA_avx2
-/* What they are made of: the compiler would make a tree of the terms, for which there are not enough registers. */
+/* The compiler would add up the terms of two sums as trees, for which there are not enough registers. What it cannot
+ * see through it adds as it comes. */
 #define HIDE_SUM(l, h) __asm__("" : "+x"(l), "+x"(h))
 #endif
 
