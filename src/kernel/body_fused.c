@@ -1,5 +1,4 @@
 /* body_fused.c - quantised weights as they lie in files; compiled once per instruction-set level. */
 #define TABLE             tg_fused_kernels
 #define STRIDE(row_bytes) (row_bytes)
-#define NEARER            TG_FETCH_NEARER
 #include "kernel/fused.h"

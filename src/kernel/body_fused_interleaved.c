@@ -2,5 +2,4 @@
  * instruction-set level. */
 #define TABLE             tg_interleaved_kernels
 #define STRIDE(row_bytes) ((void)(row_bytes), (size_t)0)
-#define NEARER            0 /* the hardware sees the stream by itself */
 #include "kernel/fused.h"

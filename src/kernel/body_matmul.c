@@ -58,7 +58,7 @@ static void dot(const float *const w[4], int n_w, const uint8_t *ahead, size_t s
     }
     for (int i = 0; i < n_w; i++)
         for (int r = 0; r < n; r++)
-            dot_tile(w + i, 1, ahead, 0, x, r, 1, n_in, p, first_out + i);
+            dot_tile(w + i, 1, ahead, n_w == 1 && r == 0 ? step : 0, x, r, 1, n_in, p, first_out + i);
 }
 
 /* ---- activations ------------------------------------------------------------------------------ */

@@ -137,28 +137,19 @@ static void make_plan(plan *pl, const tg_worker *w, const tg_matmul_job *job, tg
 
 /* ---- what to fetch ahead ---------------------------------------------------------------------------- */
 
-/* How far ahead, by measurement. Interleaved weights are a stream that the hardware sees by itself: where a core takes
- * them as fast as memory brings them, it is disturbed by what asks for more than is near; where there is more to
- * compute, it needs the help. Panels that are not interleaved are walked through by columns, so that the last rows of
- * the next one are wanted at once when this one is done: where a panel is large, what is fetched must have got beyond
- * the next. */
-enum { AHEAD_NEAR = 2048, AHEAD = 8192, AHEAD_OF_256 = 12288, AHEAD_LEAST = 16384, AHEAD_OF_PANEL = 4096 };
-
-static size_t ahead_interleaved(const tg_dtype *t)
-{
-    const bool simple = t->type == TG_Q8_0 || t->type == TG_Q4_0 || t->type == TG_Q4_1;
-    if (simple && tg_isa_level() == TG_ISA_avx512)
-        return AHEAD_NEAR;
-    return t->block == 256 ? AHEAD_OF_256 : AHEAD;
-}
+/* How far ahead, by measurement: of weights that are read as they lie, and of rows that are read together. Panels are
+ * walked through by columns, so that the last rows of the next one are wanted at once when this one is done: where a
+ * panel is large, what is fetched must have got beyond the next. */
+enum { AHEAD = 6144, AHEAD_OF_ROWS = 12288, AHEAD_OF_PANEL = 4096 };
 
 static size_t ahead_for(const plan *pl, int product)
 {
     const tg_matrix *m = pl->job->product[product].w;
-    if (m->interleaved)
-        return ahead_interleaved(m->type);
-    size_t panel = TG_PANEL * m->row_bytes + AHEAD_OF_PANEL;
-    return m->type->block > 1 && panel > AHEAD_LEAST ? panel : AHEAD_LEAST;
+    const bool blocks = m->type->block > 1;
+    const size_t panel = TG_PANEL * m->row_bytes + AHEAD_OF_PANEL;
+    if (m->interleaved || (!blocks && pl->job->x.n == 1))
+        return AHEAD;
+    return blocks && panel > AHEAD_OF_ROWS ? panel : AHEAD_OF_ROWS;
 }
 
 /* The weights that some parts of a product take end here; what the thread reads behind them, or NULL. */
@@ -286,17 +277,19 @@ static void q8_part(const part *t)
     }
 }
 
-/* Four float32 weight rows at a time, decoded where they are not float32. */
+/* Weight rows in float32, decoded where they are not: four at a time, but one as they lie for a single row of
+ * activations, for which memory is what takes the time. */
 static void float_part(const part *t)
 {
     const tg_matmul_kernels *k = kernels();
     const tg_matrix *m = t->p.w;
-    const size_t step = m->type->block == 1 ? 4 * 16 * (size_t)m->type->block_bytes : 0;
+    const int together = t->x.n == 1 ? 1 : 4;
+    const size_t step = m->type->block == 1 ? (size_t)together * 16 * (size_t)m->type->block_bytes : 0;
     int end = t->first + t->n_out;
-    for (int o = t->first; o < end; o += 4) {
+    for (int o = t->first; o < end; o += together) {
         const float *rows[4];
         const uint8_t *src = m->data + (size_t)o * m->row_bytes, *ahead = ahead_of(&t->stream, src);
-        int n = end - o < 4 ? end - o : 4;
+        const int n = lower(together, end - o);
         for (int i = 0; i < n; i++, src += m->row_bytes) {
             if (m->type->type == TG_F32 && (uintptr_t)src % sizeof(float) == 0) {
                 rows[i] = (const float *)(const void *)src;
