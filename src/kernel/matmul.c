@@ -140,7 +140,7 @@ static void make_plan(plan *pl, const tg_worker *w, const tg_matmul_job *job, tg
 /* How far ahead, by measurement: of weights that are read as they lie, and of rows that are read together. Panels are
  * walked through by columns, so that the last rows of the next one are wanted at once when this one is done: where a
  * panel is large, what is fetched must have got beyond the next. */
-enum { AHEAD = 6144, AHEAD_OF_ROWS = 12288, AHEAD_OF_PANEL = 4096 };
+enum { AHEAD = 7168, AHEAD_OF_ROWS = 13312, AHEAD_OF_PANEL = 4096 };
 
 static size_t ahead_for(const plan *pl, int product)
 {

@@ -93,7 +93,7 @@ size_t tg_matmul_scratch_bytes(int n_in_max);
 enum {
     TG_PANEL = 16,          /* weight rows that are worked on together, one in each lane */
     TG_FUSED_ROWS = 128,    /* rows of activations that meet a panel together, at most */
-    TG_FETCH_NEARER = 2048, /* for tg_fetch_twice: `ahead` is farther */
+    TG_FETCH_NEARER = 3072, /* for tg_fetch_twice: `ahead` is farther */
 };
 
 /* A table for weights as they lie in files, and one for interleaved ones, where row_bytes says nothing. */
