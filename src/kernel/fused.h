@@ -2,10 +2,10 @@
  * activations: each block meets them all as it is taken from memory. One row or many are the same arithmetic
  * (form.h).
  *
- * The body of body_fused.c and body_fused_interleaved.c, which define TABLE, their table's name, and STRIDE, the bytes
- * from a row to the next where the caller says row_bytes. A function is made for each type and number of rows up to
- * four, so that each has the registers to itself. With more, the products of a block take longer than to take it, and
- * the processor does both at once. */
+ * The body of body_fused.c and body_fused_interleaved.c, which define TABLE, their table's name, and STRIDE, the
+ * bytes from a row to the next where the caller says row_bytes. A function is made for each type and number of rows
+ * up to four, so that each has the registers to itself. With more, the products of a block take longer than to take
+ * it, and the processor does both at once. */
 #include "kernel/take.h"
 
 /* Rows of activations that meet a block together. AVX2 has registers for no more than their sums, so the codes are in
